@@ -1,0 +1,51 @@
+#ifndef PS_COMMON_BASE_LIMITS_H
+#define PS_COMMON_BASE_LIMITS_H
+/*
+ * base/limits.h — every fixed bound of the system, with the reason for its size.
+ */
+#include "base/assert.h"
+
+#define PS_PROTOCOL_MIN 1u /* Oldest wire protocol this build speaks. */
+#define PS_PROTOCOL_MAX 1u /* Newest. Join refuses when the ranges do not meet. */
+
+#define PS_SLOTS             64u        /* P: parts of the model; a slot moves as a whole. */
+#define PS_SERVERS_MAX       64u        /* A server without a slot would be idle. */
+#define PS_SESSIONS_MAX      256u       /* Open at once; scanned per tick, stays in cache. */
+#define PS_LANES_MAX         16u        /* Owner threads per server; more than cores is waste. */
+#define PS_TABLES_MAX        256u       /* Tables per job; scanned by name on cold paths only. */
+#define PS_DIMS_MAX          8u         /* Rank of a dense table's shape. */
+#define PS_NAME_BYTES_MAX    63u        /* Table, session and server names. */
+#define PS_ADDRESS_BYTES_MAX 255u       /* host:port or unix:/path. */
+#define PS_BLOCKS_MAX        (1u << 20) /* Blocks per table: 2^20 x 256 Ki floats = 1 TiB. */
+
+#define PS_BLOCK_FLOATS_MIN  (4u << 10)   /* Below, headers cost more than values. */
+#define PS_BLOCK_FLOATS_MAX  (256u << 10) /* 1 MiB: one unary call's best size. */
+#define PS_BLOCK_FLOATS_STEP 1024u        /* Blocks are rounded to whole 4 KiB pages. */
+
+#define PS_MESSAGE_BYTES_MAX  (4u << 20)  /* gRPC's default receive limit. */
+#define PS_CALL_PAYLOAD_BYTES (1u << 20)  /* A call is closed when it carries this. */
+#define PS_HEAD_BYTES_MAX     (64u << 10) /* Header of a data message, payload excluded. */
+#define PS_CALL_SLOTS_MAX     64u         /* Slots named in one call: all of them. */
+#define PS_CALL_PARTS_MAX     512u        /* Blocks named in one call; small tables share calls. */
+
+#define PS_SEQUENCES_OPEN_MAX 1024u         /* Per stream; beyond it the server answers BUSY. */
+#define PS_FRAGMENTS_MAX      64u           /* Calls that carry one slot's share of one unit. */
+#define PS_PARKED_PULLS_MAX   1024u         /* Pulls one lane may hold back while a worker lags. */
+#define PS_BORROWED_BYTES_MAX (64ull << 20) /* Default per session; BUSY beyond. */
+
+#define PS_LEASES_MAX       (1u << 20) /* Leases (parts x epochs) of one job. */
+#define PS_CLUSTER_ID_BYTES 16u
+#define PS_SESSION_ID_BYTES 16u
+
+#define PS_HEARTBEAT_MS    250u  /* Attend messages in both directions. */
+#define PS_STREAM_GRACE_MS 1000u /* A session whose stream broke may return within. */
+#define PS_SILENCE_MS      5000u /* A silent member is dead after. */
+
+PS_STATIC_ASSERT(PS_PARKED_PULLS_MAX >= PS_SESSIONS_MAX,
+                 "every worker must be able to have one pull parked, or a barrier can deadlock");
+PS_STATIC_ASSERT(PS_CALL_PAYLOAD_BYTES + PS_BLOCK_FLOATS_MAX * 4u + PS_HEAD_BYTES_MAX <
+                     PS_MESSAGE_BYTES_MAX,
+                 "a call that is closed one block late still fits a message");
+PS_STATIC_ASSERT(PS_SILENCE_MS >= 4 * PS_HEARTBEAT_MS, "one lost heartbeat is no death");
+
+#endif

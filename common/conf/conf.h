@@ -1,0 +1,131 @@
+#ifndef PS_COMMON_CONF_CONF_H
+#define PS_COMMON_CONF_CONF_H
+/*
+ * conf/conf.h — settings as rows: one row is a flag, an environment variable, a line of --help.
+ *
+ * A part of the program (training, cluster, ...) exports a const table of rows, whose offsets point
+ * into its own struct of options; a program lists the tables it uses, so two programs share a part
+ * by naming the same table. A setting comes from, in this order, the preset of its row, the
+ * environment variable <prefix>_<NAME>, the flag --name. Strings are borrowed from argv, the
+ * environment and the rows; nothing here allocates. For start-up: one thread. The only folder
+ * that reads the environment.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/attr.h"
+#include "base/error.h"
+
+#define PS_CONF_ROWS_MAX       160u /* Rows of all tables of one program; --help would be a book. */
+#define PS_CONF_POSITIONAL_MAX 16u  /* Words that are no flags: a command and its arguments. */
+#define PS_CONF_LIST_MAX       16u  /* Numbers in one list: --hidden 128,64. */
+#define PS_CONF_NAME_BYTES_MAX 40u  /* Of a flag's name; the environment variable adds a prefix. */
+
+/** What stands at the row's offset, and how its text is read. */
+enum ps_option_type {
+    PS_OPTION_STRING,      /* const char *; NULL when there is neither preset nor value. */
+    PS_OPTION_BOOL,        /* bool; --name and --no-name, or =true and =false. */
+    PS_OPTION_U32,         /* uint32_t */
+    PS_OPTION_U64,         /* uint64_t */
+    PS_OPTION_F32,         /* float, finite */
+    PS_OPTION_F64,         /* double, finite */
+    PS_OPTION_BYTES,       /* uint64_t: 4096, 64KiB, 1.5GiB, 10MB */
+    PS_OPTION_DURATION_MS, /* uint64_t milliseconds: 0, 250ms, 1.5s, 2m, 1h; a unit is required. */
+    PS_OPTION_ENUM,        /* uint32_t or an enum: the index of the word in `words`. */
+    PS_OPTION_LIST_U32,    /* struct ps_u32_list; an empty text is an empty list. */
+};
+
+struct ps_u32_list {
+    uint32_t n;
+    uint32_t values[PS_CONF_LIST_MAX];
+};
+
+/** One setting. What does not apply stays 0. */
+struct ps_option {
+    const char *name;         /* "staleness": lower case, words joined by '-', not "no-...". */
+    const char *unit;         /* In --help and in messages: "steps"; "FILE" for a string's kind. */
+    const char *help;         /* A sentence or two. */
+    const char *group;        /* Heading in --help; NULL: that of the row before. */
+    const char *preset;       /* As the user would write it; NULL: zero, and nothing is shown. */
+    const char *const *words; /* ENUM: the words, then NULL. */
+    enum ps_option_type type;
+    bool required;       /* Refuse to start without a value from environment or flag. */
+    uint64_t min, max;   /* Whole numbers, bytes, ms, each element of a list. max 0: no bound. */
+    double f_min, f_max; /* F32 and F64. Both 0: no bounds but finite. */
+    size_t offset;       /* Within the struct that the table fills. */
+};
+
+/** The rows of one struct of options. */
+struct ps_option_table {
+    const struct ps_option *rows;
+    size_t n_rows;
+};
+
+/** A table, and where the struct that it fills lies within the options of the program. */
+struct ps_option_use {
+    const struct ps_option_table *table;
+    size_t offset;
+};
+
+struct ps_program {
+    const char *name;       /* "ps-server" */
+    const char *summary;    /* First line of --help. */
+    const char *usage;      /* What follows the name in the usage line; NULL: "[flags]". */
+    const char *notes;      /* Last lines of --help: commands, exit status; or NULL. */
+    const char *env_prefix; /* "PS_SERVER": --data-dir is PS_SERVER_DATA_DIR. */
+    const struct ps_option_use *uses;
+    size_t n_uses;
+    size_t n_positional_max; /* Words beside flags; 0: every one is an error. */
+};
+
+enum ps_conf_source {
+    PS_CONF_PRESET,
+    PS_CONF_ENV,
+    PS_CONF_FLAG,
+};
+
+enum ps_conf_result {
+    PS_CONF_RUN,  /* Options are filled in: start. */
+    PS_CONF_DONE, /* --help or --version was printed: exit 0. */
+    PS_CONF_BAD,  /* One line is in `err`: print it, exit 2. */
+};
+
+/** What was parsed. Caller's memory; valid while argv and the environment are unchanged. */
+struct ps_conf {
+    const struct ps_program *program;
+    const char *text[PS_CONF_ROWS_MAX]; /* As given by environment or flag; NULL: the preset. */
+    enum ps_conf_source source[PS_CONF_ROWS_MAX];
+    const char *positional[PS_CONF_POSITIONAL_MAX];
+    size_t n_positional;
+};
+
+/**
+ * Fill `options` (the program's struct, to which all offsets of `program` refer) from presets,
+ * environment and argv[1..]. --help and --version win over every error and print to standard
+ * output. A wrong table (a preset out of range, a name twice) is an assertion.
+ */
+PS_MUST_CHECK enum ps_conf_result ps_conf_parse(struct ps_conf *conf,
+                                                const struct ps_program *program, int argc,
+                                                char *const *argv, void *options,
+                                                struct ps_error *err);
+
+/** Whether the user gave the setting `name` (environment or flag). `name` must be a row. */
+bool ps_conf_given(const struct ps_conf *conf, const char *name);
+
+/** Where the value of `name` is from: for messages about settings that contradict each other. */
+enum ps_conf_source ps_conf_source(const struct ps_conf *conf, const char *name);
+
+/**
+ * Walk over what the user gave among the rows of `table`, to hand it to another program: `*at`
+ * starts at 0; each call fills in name and text (so that --name=text means the same again) and
+ * returns true, until there is no more.
+ */
+bool ps_conf_next_given(const struct ps_conf *conf, const struct ps_option_table *table, size_t *at,
+                        const char **ret_name, const char **ret_text);
+
+/** Print what --help prints. */
+void ps_conf_help(const struct ps_program *program, FILE *out);
+
+#endif

@@ -1,0 +1,132 @@
+/* help.c — what --help prints: rows by group, names in one column, words wrapped in another. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "conf/conf.h"
+#include "conf/value.h"
+
+#define COLUMNS     96u
+#define HELP_COLUMN 34u
+#define TEXT_BYTES  1024
+
+/* Append to a text of TEXT_BYTES; what does not fit is cut. */
+static void append(char *text, const char *more)
+{
+    size_t used = strlen(text);
+    (void)snprintf(text + used, TEXT_BYTES - used, "%s", more);
+}
+
+/* Print `text` from the present column on, wrapped at blanks, next lines indented. */
+static void print_wrapped(FILE *out, const char *text, size_t column)
+{
+    size_t at = column;
+    for (const char *word = text; *word != '\0';) {
+        size_t n = strcspn(word, " ");
+        if (at > column && at + 1 + n > COLUMNS) {
+            (void)fprintf(out, "\n%*s", (int)column, "");
+            at = column;
+        } else if (at > column) {
+            (void)fputc(' ', out);
+            at++;
+        }
+        (void)fprintf(out, "%.*s", (int)n, word);
+        at += n;
+        word += n;
+        word += strspn(word, " ");
+    }
+    (void)fputc('\n', out);
+}
+
+/* "[preset 4; 1 to 64 steps]", or nothing. */
+static void describe(const struct ps_option *row, char *text)
+{
+    char range[128];
+    ps_conf_range(row, range, sizeof(range));
+    bool off = row->type == PS_OPTION_BOOL && row->preset != NULL;
+    bool preset = row->preset != NULL && row->preset[0] != '\0' && !off;
+    bool string = row->type == PS_OPTION_STRING;
+    if (!preset && range[0] == '\0' && !row->required) {
+        return;
+    }
+    append(text, " [");
+    if (row->required) {
+        append(text, "required");
+    } else if (preset) {
+        append(text, "preset ");
+        append(text, row->preset);
+    }
+    if (range[0] != '\0') {
+        append(text, row->required || preset ? "; " : "");
+        append(text, range);
+        append(text, row->type == PS_OPTION_DURATION_MS ? " ms" : "");
+    }
+    if (row->unit != NULL && row->unit[0] != '\0' && !string &&
+        row->type != PS_OPTION_DURATION_MS) {
+        append(text, " ");
+        append(text, row->unit);
+    }
+    append(text, "]");
+}
+
+static void print_row(FILE *out, const struct ps_option *row)
+{
+    char kind[TEXT_BYTES];
+    ps_conf_kind(row, kind, sizeof(kind));
+    bool on =
+        row->type == PS_OPTION_BOOL && row->preset != NULL && strcmp(row->preset, "true") == 0;
+    char text[TEXT_BYTES] = "";
+    append(text, row->help);
+    describe(row, text);
+    int used =
+        fprintf(out, "  --%s%s%s%s", on ? "no-" : "", row->name, kind[0] != '\0' ? " " : "", kind);
+    if (used < 0) {
+        return;
+    }
+    if ((size_t)used + 2 > HELP_COLUMN) {
+        (void)fprintf(out, "\n%*s", (int)HELP_COLUMN, "");
+    } else {
+        (void)fprintf(out, "%*s", (int)HELP_COLUMN - used, "");
+    }
+    print_wrapped(out, text, HELP_COLUMN);
+}
+
+/* A heading wherever the group changes; rows without one stay under the last. */
+static const char *print_table(FILE *out, const struct ps_option_table *table, const char *group)
+{
+    for (size_t i = 0; i < table->n_rows; i++) {
+        const struct ps_option *row = &table->rows[i];
+        const char *next = row->group != NULL ? row->group : group != NULL ? group : "Flags";
+        if (group == NULL || strcmp(next, group) != 0) {
+            (void)fprintf(out, "\n%s\n", next);
+            group = next;
+        }
+        print_row(out, row);
+    }
+    return group;
+}
+
+void ps_conf_help(const struct ps_program *program, FILE *out)
+{
+    (void)fprintf(out, "usage: %s %s\n\n", program->name,
+                  program->usage != NULL ? program->usage : "[flags]");
+    print_wrapped(out, program->summary, 0);
+    const char *group = NULL;
+    for (size_t i = 0; i < program->n_uses; i++) {
+        group = print_table(out, program->uses[i].table, group);
+    }
+    (void)fprintf(out, "\nOther\n  %-32s%s\n  %-32s%s\n", "--help", "Print this and stop.",
+                  "--version", "Print the version and stop.");
+    if (program->env_prefix != NULL) {
+        char text[TEXT_BYTES];
+        (void)snprintf(text, sizeof(text),
+                       "Every flag can also be set by an environment variable: --some-flag is "
+                       "%s_SOME_FLAG. A flag wins over the environment.",
+                       program->env_prefix);
+        (void)fputc('\n', out);
+        print_wrapped(out, text, 0);
+    }
+    if (program->notes != NULL) {
+        (void)fprintf(out, "\n%s\n", program->notes);
+    }
+}

@@ -1,0 +1,40 @@
+#ifndef PS_COMMON_OBS_METRIC_LIST_H
+#define PS_COMMON_OBS_METRIC_LIST_H
+/*
+ * obs/metric_list.h — every metric: name (Prometheus rules: unit last), kind, help.
+ *
+ * Kinds: COUNTER only rises; GAUGE goes up and down; CLOCKS is a histogram of whole clocks;
+ * SECONDS is a histogram observed in nanoseconds and printed in seconds. To add a metric, add a
+ * line here and count it where it happens.
+ */
+
+/* clang-format off */
+#define PS_METRIC_LIST(X)                                                                          \
+    X(push_total,               COUNTER, "Pushes acknowledged, repeats included.")                 \
+    X(push_rows_total,          COUNTER, "Rows or examples that acknowledged pushes stood for.")   \
+    X(pushes_repeated_total,    COUNTER, "Pushed parts that a slot had already (not applied).")    \
+    X(pull_total,               COUNTER, "Pulls answered with values.")                            \
+    X(pulls_parked,             GAUGE,   "Pulls that wait for a slower worker now.")               \
+    X(pulls_parked_total,       COUNTER, "Pulls that had to wait for a slower worker.")            \
+    X(pulls_refused_total,      COUNTER, "Pulls refused: parked or borrowed bytes at their bound.")\
+    X(blocked_us_total,         COUNTER, "Microseconds that pulls have been parked.")              \
+    X(bytes_pushed_total,       COUNTER, "Payload bytes of pushes.")                               \
+    X(bytes_pulled_total,       COUNTER, "Payload bytes of answers to pulls.")                     \
+    X(bytes_copied_push_total,  COUNTER, "Payload bytes that this program copied for pushes.")     \
+    X(bytes_copied_pull_total,  COUNTER, "Payload bytes that this program copied for pulls.")      \
+    X(borrowed_bytes,           GAUGE,   "Page bytes lent to answers that are being sent.")        \
+    X(pages_copied_total,       COUNTER, "Updates of a shared page that had to copy its values.")  \
+    X(pages_fresh_total,        COUNTER, "Updates of a shared page that went to a fresh page.")    \
+    X(sessions_open,            GAUGE,   "Sessions that may push or pull now.")                    \
+    X(sessions_expired_total,   COUNTER, "Sessions closed because they fell silent.")              \
+    X(leases_lent_total,        COUNTER, "Parts of the data lent, again after a loss included.")   \
+    X(leases_returned_total,    COUNTER, "Parts taken back from a lost or leaving session.")       \
+    X(leases_finished_total,    COUNTER, "Parts finished.")                                        \
+    X(calls_total,              COUNTER, "Calls that arrived, of every kind.")                     \
+    X(calls_refused_total,      COUNTER, "Calls answered with an error.")                          \
+    X(retries_total,            COUNTER, "Calls sent again under the same sequence.")              \
+    X(staleness_clocks,         CLOCKS,  "Step of a push minus min clock when it pulled.")         \
+    X(apply_seconds,            SECONDS, "Applying one pushed part to its pages.")
+/* clang-format on */
+
+#endif

@@ -1,0 +1,166 @@
+/* posix_disk.c — see posix_disk.h. */
+#include "os/posix_disk.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/attr.h"
+#include "os/file.h"
+
+static int call_open(const char *path, int flags, mode_t mode)
+{
+    return open(path, flags, mode);
+}
+
+static const struct ps_file_calls posix_calls = {
+    .open = call_open,
+    .write = write,
+    .fsync = fsync,
+    .close = close,
+    .rename = rename,
+    .unlink = unlink,
+};
+
+static enum ps_status failed(struct ps_error *err, const char *what)
+{
+    return ps_fail(err, PS_ERR_IO, "%s: %s", what, strerrordesc_np(errno));
+}
+
+static enum ps_status write_all(const struct ps_file_calls *calls, int fd, const uint8_t *data,
+                                size_t n_bytes, struct ps_error *err)
+{
+    while (n_bytes > 0) {
+        ssize_t n_written = calls->write(fd, data, n_bytes);
+        if (n_written < 0) {
+            if (errno == EINTR) {
+                continue;
+            }
+            return failed(err, "write");
+        }
+        data += n_written;
+        n_bytes -= (size_t)n_written;
+    }
+    return PS_OK;
+}
+
+static enum ps_status write_temp(const struct ps_file_calls *calls, const char *temp,
+                                 const uint8_t *data, size_t n_bytes, struct ps_error *err)
+{
+    int fd = calls->open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+    if (fd < 0) {
+        return failed(err, "open temporary file");
+    }
+    enum ps_status status = write_all(calls, fd, data, n_bytes, err);
+    if (status == PS_OK && calls->fsync(fd) < 0) {
+        status = failed(err, "fsync");
+    }
+    (void)calls->close(fd); /* The data are synced or abandoned; close has nothing to add. */
+    return status;
+}
+
+/* Without it the rename itself may be lost with the power. */
+static enum ps_status sync_folder_of(const struct ps_file_calls *calls, const char *path,
+                                     struct ps_error *err)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    int n_folder = slash == NULL ? 1 : slash == path ? 1 : (int)(slash - path);
+    (void)snprintf(folder, sizeof(folder), "%.*s", n_folder, slash == NULL ? "." : path);
+    int fd = calls->open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0) {
+        return failed(err, "open folder");
+    }
+    enum ps_status status = calls->fsync(fd) < 0 ? failed(err, "fsync folder") : PS_OK;
+    (void)calls->close(fd);
+    return status;
+}
+
+static enum ps_status disk_replace(struct ps_disk *base, const char *path, const uint8_t *data,
+                                   size_t n_bytes, struct ps_error *err)
+{
+    const struct ps_file_calls *calls = PS_CONTAINER_OF(base, struct ps_posix_disk, base)->calls;
+    char temp[PATH_MAX];
+    int n_temp = snprintf(temp, sizeof(temp), "%s.tmp", path);
+    if (n_temp < 0 || (size_t)n_temp >= sizeof(temp)) {
+        return ps_fail(err, PS_ERR_INVALID, "path of %zu bytes is too long", strlen(path));
+    }
+    enum ps_status status = write_temp(calls, temp, data, n_bytes, err);
+    if (status == PS_OK && calls->rename(temp, path) < 0) {
+        status = failed(err, "rename");
+    }
+    if (status != PS_OK) {
+        (void)calls->unlink(temp); /* Best effort: the next attempt truncates a leftover. */
+        return ps_wrap(err, status, "replace '%s'", path);
+    }
+    status = sync_folder_of(calls, path, err);
+    return status == PS_OK ? PS_OK : ps_wrap(err, status, "replace '%s'", path);
+}
+
+static enum ps_status disk_read(struct ps_disk *base PS_UNUSED, const char *path,
+                                size_t n_bytes_max, uint8_t **ret, size_t *ret_n_bytes,
+                                struct ps_error *err)
+{
+    return ps_file_read(NULL, path, n_bytes_max, ret, ret_n_bytes, err);
+}
+
+static bool make_one(const char *path)
+{
+    struct stat info;
+    if (mkdir(path, 0750) == 0) {
+        return true;
+    }
+    int why = errno;
+    bool is_folder = why == EEXIST && stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    errno = why;
+    return is_folder;
+}
+
+static enum ps_status disk_make_dir(struct ps_disk *base PS_UNUSED, const char *path,
+                                    struct ps_error *err)
+{
+    char part[PATH_MAX];
+    size_t n_bytes = strlen(path);
+    if (n_bytes == 0 || n_bytes >= sizeof(part)) {
+        return ps_fail(err, PS_ERR_INVALID, "path of %zu bytes", n_bytes);
+    }
+    for (size_t i = 1; i <= n_bytes; i++) {
+        if (path[i] != '/' && path[i] != '\0') {
+            continue;
+        }
+        memcpy(part, path, i);
+        part[i] = '\0';
+        if (!make_one(part)) {
+            return ps_fail(err, PS_ERR_IO, "make folder '%s': %s", part, strerrordesc_np(errno));
+        }
+    }
+    return PS_OK;
+}
+
+static const struct ps_disk_ops ops = {
+    .read = disk_read,
+    .replace = disk_replace,
+    .make_dir = disk_make_dir,
+};
+
+void ps_posix_disk_init(struct ps_posix_disk *disk, const struct ps_file_calls *calls)
+{
+    disk->base.ops = &ops;
+    disk->calls = calls;
+}
+
+struct ps_disk *ps_posix_disk(void)
+{
+    static struct ps_posix_disk disk = {.base = {.ops = &ops}, .calls = &posix_calls};
+    return &disk.base;
+}
+
+const struct ps_file_calls *ps_posix_file_calls(void)
+{
+    return &posix_calls;
+}

@@ -1,0 +1,39 @@
+#ifndef PS_COMMON_OS_POSIX_DISK_H
+#define PS_COMMON_OS_POSIX_DISK_H
+/*
+ * os/posix_disk.h — the disk of this machine behind port/disk.h. Without state; any thread.
+ *
+ * Replacing writes `path`.tmp and renames it. The system calls that write stand in a table, so that
+ * a test can refuse each of them once.
+ */
+#include <stddef.h>
+
+#include <sys/types.h>
+
+#include "port/disk.h"
+
+/** The calls that replace a file, with the meaning and errno of their namesakes. */
+struct ps_file_calls {
+    int (*open)(const char *path, int flags, mode_t mode);
+    ssize_t (*write)(int fd, const void *data, size_t n_bytes);
+    int (*fsync)(int fd);
+    int (*close)(int fd);
+    int (*rename)(const char *from, const char *to);
+    int (*unlink)(const char *path);
+};
+
+struct ps_posix_disk {
+    struct ps_disk base;
+    const struct ps_file_calls *calls;
+};
+
+/** The one that everybody uses. */
+struct ps_disk *ps_posix_disk(void);
+
+/** The calls of this system. */
+const struct ps_file_calls *ps_posix_file_calls(void);
+
+/** One with other calls, for tests. */
+void ps_posix_disk_init(struct ps_posix_disk *disk, const struct ps_file_calls *calls);
+
+#endif

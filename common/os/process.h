@@ -1,0 +1,14 @@
+#ifndef PS_COMMON_OS_PROCESS_H
+#define PS_COMMON_OS_PROCESS_H
+/*
+ * os/process.h — what a process tells the kernel about itself.
+ */
+
+/**
+ * Have the kernel kill this process (SIGKILL) when the thread that started it ends, however that
+ * ends. Call first in main of a daemon that ps-run starts: a parent that ended before the call is
+ * not noticed.
+ */
+void ps_os_die_with_parent(void);
+
+#endif

@@ -1,0 +1,150 @@
+/* rpc.c — gRPC's life in this process: queues, threads, log. See rpc.h. */
+#include "rpc/rpc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <grpc/support/log.h>
+
+#include "base/assert.h"
+#include "rpc/rpc_impl.h"
+
+static const struct ps_transport_ops ops = {
+    .channel_open = ps_rpc_channel_open,
+    .channel_close = ps_rpc_channel_close,
+    .request_start = ps_rpc_request_start,
+    .request_cancel = ps_rpc_request_cancel,
+    .stream_open = ps_rpc_stream_open,
+    .stream_start = ps_rpc_stream_start,
+    .stream_send = ps_rpc_stream_send,
+    .stream_close = ps_rpc_stream_close,
+    .stream_release = ps_rpc_stream_release,
+    .listener_open = ps_rpc_listener_open,
+    .listener_address = ps_rpc_listener_address,
+    .listener_stop = ps_rpc_listener_stop,
+    .listener_close = ps_rpc_listener_close,
+    .call_request = ps_rpc_call_request,
+    .call_take_request = ps_rpc_call_take_request,
+    .call_context = ps_rpc_call_context,
+    .call_gone = ps_rpc_call_gone,
+    .call_time_left_ms = ps_rpc_call_time_left_ms,
+    .call_finish = ps_rpc_call_finish,
+};
+
+/* gRPC has one log function per process and gives it no argument. */
+static void write_log(gpr_log_func_args *args)
+{
+    const char *slash = strrchr(args->file, '/');
+    (void)fprintf(stderr, "grpc: %s:%d: %s\n", slash != NULL ? slash + 1 : args->file, args->line,
+                  args->message);
+}
+
+void ps_rpc_signals_block(sigset_t *before)
+{
+    sigset_t all;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, before);
+}
+
+void ps_rpc_signals_restore(const sigset_t *before)
+{
+    (void)pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+static struct ps_rpc_options with_defaults(const struct ps_rpc_options *options)
+{
+    struct ps_rpc_options full = *options;
+    full.n_data_queues = full.n_data_queues != 0 ? full.n_data_queues : 1;
+    full.n_message_bytes_max =
+        full.n_message_bytes_max != 0 ? full.n_message_bytes_max : PS_MESSAGE_BYTES_MAX;
+    full.n_calls_max = full.n_calls_max != 0 ? full.n_calls_max : PS_RPC_CALLS_MAX;
+    full.n_reads_max = full.n_reads_max != 0 ? full.n_reads_max : PS_RPC_READS_MAX;
+    return full;
+}
+
+static void run_queue(struct ps_mail *mail)
+{
+    ps_rpc_cq_run(PS_CONTAINER_OF(mail, struct ps_rpc_queue, run)->cq);
+}
+
+static enum ps_status start_queue(struct ps_rpc *rpc, struct ps_error *err)
+{
+    struct ps_rpc_queue *queue = &rpc->queues[rpc->n_queues];
+    char name[16] = "ps-control";
+    if (rpc->n_queues > 0) {
+        (void)snprintf(name, sizeof(name), "ps-data-%u", (rpc->n_queues - 1) % 100);
+    }
+    enum ps_status status = ps_thread_exec_create(name, &queue->thread, err);
+    if (status != PS_OK) {
+        return status;
+    }
+    queue->cq = grpc_completion_queue_create_for_next(NULL);
+    queue->run.run = run_queue;
+    ps_exec_post(ps_thread_exec_port(queue->thread), &queue->run);
+    rpc->n_queues++;
+    return PS_OK;
+}
+
+static void stop_queues(struct ps_rpc *rpc)
+{
+    for (uint32_t i = 0; i < rpc->n_queues; i++) {
+        grpc_completion_queue_shutdown(rpc->queues[i].cq);
+        ps_thread_exec_destroy(rpc->queues[i].thread); /* Joins. */
+        grpc_completion_queue_destroy(rpc->queues[i].cq);
+    }
+    rpc->n_queues = 0;
+}
+
+enum ps_status ps_rpc_create(const struct ps_rpc_options *options, struct ps_rpc **ret,
+                             struct ps_error *err)
+{
+    if (options->n_data_queues > PS_RPC_DATA_QUEUES_MAX) {
+        return ps_fail(err, PS_ERR_INVALID, "%u data queues; at most %u", options->n_data_queues,
+                       PS_RPC_DATA_QUEUES_MAX);
+    }
+    struct ps_rpc *rpc = ps_mem_alloc(options->mem, PS_MEM_OTHER, sizeof(*rpc));
+    if (rpc == NULL) {
+        return ps_fail(err, PS_ERR_NOMEM, "no memory for the transport");
+    }
+    rpc->base.ops = &ops;
+    rpc->options = with_defaults(options);
+    int failed = pthread_mutex_init(&rpc->lock, NULL);
+    PS_ASSERT(failed == 0);
+    ps_rpc_lender_init(&rpc->lender);
+
+    sigset_t before;
+    ps_rpc_signals_block(&before); /* gRPC's own threads inherit this. */
+    gpr_set_log_function(write_log);
+    gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);
+    grpc_init();
+    enum ps_status status = PS_OK;
+    for (uint32_t i = 0; i < 1 + rpc->options.n_data_queues && status == PS_OK; i++) {
+        status = start_queue(rpc, err);
+    }
+    ps_rpc_signals_restore(&before);
+    if (status != PS_OK) {
+        ps_rpc_destroy(rpc);
+        return status;
+    }
+    *ret = rpc;
+    return PS_OK;
+}
+
+void ps_rpc_destroy(struct ps_rpc *rpc)
+{
+    if (rpc == NULL) {
+        return;
+    }
+    PS_ASSERT(atomic_load(&rpc->n_open) == 0);
+    stop_queues(rpc);
+    ps_rpc_requests_free(rpc);
+    grpc_shutdown_blocking();
+    ps_rpc_lender_deinit(&rpc->lender);
+    (void)pthread_mutex_destroy(&rpc->lock);
+    ps_mem_free(rpc);
+}
+
+struct ps_transport *ps_rpc_transport(struct ps_rpc *rpc)
+{
+    return &rpc->base;
+}

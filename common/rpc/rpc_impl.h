@@ -1,0 +1,188 @@
+#ifndef PS_COMMON_RPC_RPC_IMPL_H
+#define PS_COMMON_RPC_RPC_IMPL_H
+/*
+ * rpc/rpc_impl.h — the structs that the files of this folder share.
+ *
+ *   ps_rpc            queues with their threads, idle requests
+ *     ps_rpc_channel    a gRPC channel bound to one queue
+ *     ps_rpc_listener   a gRPC server; slots wait in gRPC for one call each
+ *       ps_rpc_gate     per class of traffic: how many calls may be under way
+ *
+ * Every batch that is given to gRPC holds a reference on what it belongs to.
+ */
+#include <signal.h>
+#include <stdatomic.h>
+
+#include <pthread.h>
+
+#include <grpc/grpc.h>
+
+#include "base/limits.h"
+#include "base/list.h"
+#include "os/thread_exec.h"
+#include "port/transport.h"
+#include "rpc/rpc.h"
+#include "rpc/rpc_cq.h"
+#include "rpc/rpc_msg.h"
+
+#define PS_RPC_TRAFFIC_COUNT 2
+
+struct ps_rpc_request;
+
+/** One completion queue; its thread runs one mail that ends when the queue is shut down. */
+struct ps_rpc_queue {
+    grpc_completion_queue *cq;
+    struct ps_thread_exec *thread;
+    struct ps_mail run;
+};
+
+struct ps_rpc {
+    struct ps_transport base;
+    struct ps_rpc_options options;                          /* Defaults filled in. */
+    struct ps_rpc_queue queues[1 + PS_RPC_DATA_QUEUES_MAX]; /* [0]: control. */
+    uint32_t n_queues;
+    _Atomic uint32_t next_data; /* Channels for data take the queues in turn. */
+    _Atomic uint32_t n_open;    /* Channels and listeners. */
+    struct ps_rpc_lender lender;
+    pthread_mutex_t lock; /* For the list of idle requests. */
+    struct ps_rpc_request *idle;
+};
+
+struct ps_rpc_channel {
+    struct ps_channel base;
+    struct ps_rpc *rpc;
+    grpc_channel *grpc;
+    grpc_completion_queue *cq;
+    _Atomic uint32_t n_users; /* Requests not done, streams not released. */
+};
+
+struct ps_rpc_listener;
+struct ps_rpc_call;
+
+/** A place in gRPC where one call of one method can arrive. */
+struct ps_rpc_slot {
+    struct ps_rpc_tag arrived;
+    struct ps_list node; /* In the gate's `idle` while it is not armed. */
+    struct ps_rpc_listener *listener;
+    const struct ps_method *method;
+    void *registered; /* gRPC's name of the method. */
+    grpc_completion_queue *cq;
+    grpc_call *call;
+    gpr_timespec deadline;
+    grpc_metadata_array metadata;
+};
+
+struct ps_rpc_gate {
+    struct ps_list idle; /* Slots to be armed as soon as there is room. */
+    uint32_t n_live;     /* Calls and streams under way. */
+    uint32_t n_reading;  /* Of these, requests that have not arrived whole. */
+};
+
+struct ps_rpc_listener {
+    struct ps_listener base;
+    struct ps_rpc *rpc;
+    grpc_server *server;
+    const struct ps_method *methods;
+    size_t n_methods;
+    struct ps_rpc_slot *slots;
+    size_t n_slots;
+    struct ps_rpc_tag down; /* The server's shutdown is complete. */
+    pthread_mutex_t lock;   /* For what follows. */
+    pthread_cond_t changed; /* `is_down` or one of the counts that are waited for. */
+    struct ps_rpc_gate gates[PS_RPC_TRAFFIC_COUNT];
+    struct ps_rpc_call *idle; /* Finished calls, to be used again. */
+    uint32_t n_idle;
+    uint32_t n_armed;   /* Slots and strays inside gRPC. */
+    uint32_t n_debts;   /* Calls not finished and streams not released by their handlers. */
+    uint32_t n_objects; /* Calls, streams and strays that gRPC still knows. */
+    bool stopping;
+    bool canceling;
+    bool is_down;
+    int lock_fd; /* Beside a unix socket; -1: none. */
+    char address[PS_ADDRESS_BYTES_MAX + 1];
+};
+
+/* ---- rpc.c ---- */
+
+/** Block all signals around what may start threads of gRPC. */
+void ps_rpc_signals_block(sigset_t *before);
+void ps_rpc_signals_restore(const sigset_t *before);
+
+/* ---- rpc_address.c ---- */
+
+/** The target for gRPC: numeric addresses in the form that needs no resolver. */
+void ps_rpc_address_target(const char *address, char *ret, size_t n_bytes);
+/** Fail with one clear line if `address` cannot be bound; for unix sockets take the lock. */
+enum ps_status ps_rpc_address_claim(const char *address, int *ret_lock_fd, struct ps_error *err);
+void ps_rpc_address_release(int lock_fd);
+
+/* ---- rpc_channel.c, rpc_request.c ---- */
+
+enum ps_status ps_rpc_channel_open(struct ps_transport *transport, const char *address,
+                                   enum ps_traffic traffic, const struct ps_creds *creds,
+                                   struct ps_channel **ret, struct ps_error *err);
+void ps_rpc_channel_close(struct ps_channel *channel);
+void ps_rpc_request_start(struct ps_channel *channel, struct ps_request *request);
+void ps_rpc_request_cancel(struct ps_request *request);
+/** Free what is idle. */
+void ps_rpc_requests_free(struct ps_rpc *rpc);
+
+/* ---- rpc_listener.c ---- */
+
+enum ps_status ps_rpc_listener_open(struct ps_transport *transport, const char *address,
+                                    const struct ps_creds *creds, const struct ps_method *methods,
+                                    size_t n_methods, struct ps_listener **ret,
+                                    struct ps_error *err);
+const char *ps_rpc_listener_address(const struct ps_listener *listener);
+void ps_rpc_listener_stop(struct ps_listener *listener, uint32_t grace_ms);
+void ps_rpc_listener_close(struct ps_listener *listener);
+
+/** A request has arrived, and its handler has returned: another may begin to. */
+void ps_rpc_listener_read_done(struct ps_rpc_listener *listener, const struct ps_method *method);
+/** A handler gets a call or stream ... */
+void ps_rpc_listener_debt_owed(struct ps_rpc_listener *listener);
+/** ... and has finished or released it. */
+void ps_rpc_listener_debt_paid(struct ps_rpc_listener *listener);
+/** gRPC has let go of a call or stream of `method`. */
+void ps_rpc_listener_left(struct ps_rpc_listener *listener, const struct ps_method *method);
+/** May something be armed? Counts it if so. */
+bool ps_rpc_listener_arm_one(struct ps_rpc_listener *listener);
+/** What was armed has come back, as a call (`arrived`) or because the server shuts down. */
+void ps_rpc_listener_disarmed(struct ps_rpc_listener *listener, bool arrived);
+/** Has stop begun to cancel what is under way? */
+bool ps_rpc_listener_canceling(struct ps_rpc_listener *listener);
+/** gRPC has let go of a call of no method. */
+void ps_rpc_listener_stray_left(struct ps_rpc_listener *listener);
+
+/* ---- rpc_stray.c ---- */
+
+/** Wait for one more call of a method that nobody registered, to answer it UNIMPLEMENTED. */
+void ps_rpc_stray_arm(struct ps_rpc_listener *listener);
+
+/* ---- rpc_call.c ---- */
+
+/** Take the call that has arrived in `slot` and read its request. False without memory. */
+bool ps_rpc_call_begin(struct ps_rpc_slot *slot);
+/** Free the finished calls that were kept. */
+void ps_rpc_calls_free(struct ps_rpc_listener *listener);
+const struct ps_msg *ps_rpc_call_request(struct ps_call *call);
+struct ps_msg *ps_rpc_call_take_request(struct ps_call *call);
+const struct ps_context *ps_rpc_call_context(struct ps_call *call);
+bool ps_rpc_call_gone(struct ps_call *call);
+uint32_t ps_rpc_call_time_left_ms(struct ps_call *call);
+void ps_rpc_call_finish(struct ps_call *call, enum ps_status status, const struct ps_out *out,
+                        const char *reason);
+
+/* ---- rpc_stream.c ---- */
+
+/** Take the call that has arrived in `slot` as a stream. False without memory. */
+bool ps_rpc_stream_begin(struct ps_rpc_slot *slot);
+struct ps_stream *ps_rpc_stream_open(struct ps_channel *channel, const char *method,
+                                     const struct ps_stream_events *events, void *arg);
+void ps_rpc_stream_start(struct ps_stream *stream, const struct ps_stream_events *events,
+                         void *arg);
+enum ps_status ps_rpc_stream_send(struct ps_stream *stream, const struct ps_out *out);
+void ps_rpc_stream_close(struct ps_stream *stream, enum ps_status status);
+void ps_rpc_stream_release(struct ps_stream *stream);
+
+#endif

@@ -1,0 +1,585 @@
+/*
+ * coord_call.c — the unary calls.
+ *
+ * A call arrives on a thread of the transport and becomes mail. Its handler changes the state and
+ * parks it; flush answers it, after what it changed has been written to the store. So no call is
+ * answered twice, and none before its effect is durable.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "cluster/layout.h"
+#include "coord/coord_define.h"
+#include "coord/coord_impl.h"
+#include "obs/log.h"
+#include "wire/pack.h"
+
+/* ---- Answering ----------------------------------------------------------------------------- */
+
+static void let_go(struct coord_call *call)
+{
+    struct ps_coord *coord = call->coord;
+    ps_timer_stop(coord->options.exec, &call->deadline);
+    if (!ps_list_empty(&call->node)) {
+        ps_list_remove(&call->node);
+        coord->n_parked--;
+    }
+    ps_mem_free(call);
+    atomic_fetch_sub_explicit(&coord->n_under_way, 1, memory_order_acq_rel);
+}
+
+void coord_call_reply(struct coord_call *call, const ProtobufCMessage *message)
+{
+    struct ps_out out;
+    if (!coord_pack(call->coord, message, &out)) {
+        coord_call_fail(call, PS_ERR_NOMEM, "no memory for the answer");
+        return;
+    }
+    ps_call_finish(call->call, PS_OK, &out, NULL);
+    let_go(call);
+}
+
+void coord_call_fail(struct coord_call *call, enum ps_status status, const char *reason)
+{
+    ps_metric_add(call->coord->options.metrics, PS_METRIC_calls_refused_total, 1);
+    ps_call_finish(call->call, status, NULL, reason);
+    let_go(call);
+}
+
+static void fail_as(struct coord_call *call, const struct ps_error *err)
+{
+    coord_call_fail(call, err->status, err->text);
+}
+
+static void run_deadline(struct ps_timer *timer)
+{
+    struct coord_call *call = PS_CONTAINER_OF(timer, struct coord_call, deadline);
+    call->late = true;
+    coord_changed(call->coord);
+}
+
+/* Have it answered by flush: at once if it can be, else when it can, at the latest when the caller
+ * is about to give up. */
+static void park(struct coord_call *call, void (*answer)(struct coord_call *call))
+{
+    struct ps_coord *coord = call->coord;
+    if (coord->n_parked >= PS_COORD_PARKED_MAX) {
+        coord_call_fail(call, PS_ERR_BUSY, "too many calls wait already");
+        return;
+    }
+    call->answer = answer;
+    ps_list_append(&coord->parked, &call->node);
+    coord->n_parked++;
+    uint64_t left_ms = ps_call_time_left_ms(call->call);
+    uint64_t margin_ms = left_ms / 8 < PS_HEARTBEAT_MS ? left_ms / 8 : PS_HEARTBEAT_MS;
+    ps_timer_start(coord->options.exec, &call->deadline, left_ms - margin_ms);
+    coord_changed(coord);
+}
+
+static bool session_ended(const struct coord_call *call)
+{
+    if (ps_id_none(&call->session)) {
+        return false;
+    }
+    const struct ps_coord_member *member = &call->coord->core.members[call->member];
+    return !ps_id_equal(&member->session, &call->session) || ps_member_ended(&member->life);
+}
+
+void coord_calls_answer(struct ps_coord *coord)
+{
+    ps_list_for_each_safe (at, after, &coord->parked) {
+        struct coord_call *call = PS_CONTAINER_OF(at, struct coord_call, node);
+        if (call->outlives) {
+            call->answer(call);
+        } else if (ps_coord_core_over(&coord->core)) {
+            coord_call_fail(call,
+                            coord->core.state == PS_COORD_LOST ? PS_ERR_LOST : PS_ERR_CANCELED,
+                            coord->core.reason);
+        } else if (session_ended(call)) {
+            coord_call_fail(call, PS_ERR_FENCED, "the session has ended");
+        } else {
+            call->answer(call);
+        }
+    }
+}
+
+/* ---- Who asks ------------------------------------------------------------------------------ */
+
+static bool find_member(struct coord_call *call, const ProtobufCBinaryData *session)
+{
+    struct ps_id id;
+    if (!ps_id_from(session->data, session->len, &id) || ps_id_none(&id)) {
+        return false;
+    }
+    call->member = ps_coord_core_find(&call->coord->core, &id);
+    return call->member != PS_COORD_NOBODY;
+}
+
+/* The caller must be somebody; false: it has been told so. */
+static bool identify(struct coord_call *call, const ProtobufCBinaryData *session)
+{
+    struct ps_coord *coord = call->coord;
+    uint64_t now_ms = ps_exec_now_ms(coord->options.exec);
+    if (!find_member(call, session) || !ps_coord_core_heard(&coord->core, now_ms, call->member)) {
+        coord_call_fail(call, PS_ERR_FENCED, "the session has ended or was never opened");
+        return false;
+    }
+    call->session = coord->core.members[call->member].session;
+    return true;
+}
+
+/* ---- Join ---------------------------------------------------------------------------------- */
+
+static void answer_join(struct coord_call *call)
+{
+    struct ps_coord *coord = call->coord;
+    const struct ps_coord_member *member = &coord->core.members[call->member];
+    if (!ps_coord_core_open(&coord->core, call->member)) {
+        if (!call->late) {
+            return;
+        }
+        char reason[96];
+        (void)snprintf(reason, sizeof(reason),
+                       "waiting for the servers: %" PRIu32 " of %" PRIu32 " have joined",
+                       ps_coord_core_servers(&coord->core), coord->options.n_servers);
+        coord_call_fail(call, PS_ERR_TIMEOUT, reason);
+        return;
+    }
+    Ps__V1__JoinReply reply = PS__V1__JOIN_REPLY__INIT;
+    reply.protocol = PS_PROTOCOL_MAX;
+    reply.cluster_id = coord_bytes(coord->cluster_id.bytes, sizeof(coord->cluster_id.bytes));
+    reply.session_number = member->number;
+    reply.term = coord->term;
+    reply.generation = coord->generation;
+    reply.server_index = member->server;
+    coord_call_reply(call, &reply.base);
+}
+
+static enum ps_status check_join(const struct ps_coord *coord, const Ps__V1__JoinRequest *request,
+                                 struct ps_coord_join *ret, struct ps_error *err)
+{
+    PS_STATIC_ASSERT(PS_PROTOCOL_MIN == PS_PROTOCOL_MAX, "else choose the highest common one");
+    if (request->protocol_min > PS_PROTOCOL_MAX || request->protocol_max < PS_PROTOCOL_MIN) {
+        return ps_fail(err, PS_ERR_UNSUPPORTED,
+                       "protocols %" PRIu32 " to %" PRIu32 " are asked for, %u is spoken here",
+                       request->protocol_min, request->protocol_max, PS_PROTOCOL_MAX);
+    }
+    struct ps_id cluster;
+    if (request->cluster_id.len != 0 &&
+        (!ps_id_from(request->cluster_id.data, request->cluster_id.len, &cluster) ||
+         !ps_id_equal(&cluster, &coord->cluster_id))) {
+        return ps_fail(err, PS_ERR_DENIED, "this is another cluster than the one asked for");
+    }
+    if (!ps_id_from(request->session.data, request->session.len, &ret->session) ||
+        ps_id_none(&ret->session)) {
+        return ps_fail(err, PS_ERR_INVALID, "a session is 16 random bytes, got %zu",
+                       request->session.len);
+    }
+    if (request->kind != PS__V1__SESSION_KIND__WORKER &&
+        request->kind != PS__V1__SESSION_KIND__READER &&
+        request->kind != PS__V1__SESSION_KIND__SERVER) {
+        return ps_fail(err, PS_ERR_INVALID, "session kind %u is not known",
+                       (unsigned)request->kind);
+    }
+    if (strlen(request->name) > PS_NAME_BYTES_MAX ||
+        strlen(request->address) > PS_ADDRESS_BYTES_MAX) {
+        return ps_fail(err, PS_ERR_INVALID, "a name has at most %u bytes, an address %u",
+                       PS_NAME_BYTES_MAX, PS_ADDRESS_BYTES_MAX);
+    }
+    ret->kind = (enum ps_coord_kind)request->kind;
+    ret->name = request->name;
+    ret->address = ret->kind == PS_COORD_SERVER ? request->address : "";
+    if (ret->kind == PS_COORD_SERVER && ret->address[0] == '\0') {
+        return ps_fail(err, PS_ERR_INVALID, "a server must say where others reach it");
+    }
+    return PS_OK;
+}
+
+static void join(struct coord_call *call, ProtobufCMessage *message)
+{
+    struct ps_coord *coord = call->coord;
+    struct ps_coord_join who;
+    struct ps_error err;
+    uint64_t now_ms = ps_exec_now_ms(coord->options.exec);
+    if (check_join(coord, (const Ps__V1__JoinRequest *)message, &who, &err) != PS_OK ||
+        ps_coord_core_join(&coord->core, now_ms, &who, &call->member, &err) != PS_OK) {
+        fail_as(call, &err);
+        return;
+    }
+    coord_peer_claim(coord, call->member);
+    if (coord->core.members[call->member].kind != who.kind) {
+        coord_call_fail(call, PS_ERR_INVALID, "the session has joined as something else");
+        return;
+    }
+    call->session = who.session;
+    park(call, answer_join);
+}
+
+void coord_calls_keep_alive(struct ps_coord *coord, uint64_t now_ms)
+{
+    ps_list_for_each (at, &coord->parked) {
+        struct coord_call *call = PS_CONTAINER_OF(at, struct coord_call, node);
+        if (!ps_id_none(&call->session) && !session_ended(call) && !ps_call_gone(call->call)) {
+            (void)ps_coord_core_heard(&coord->core, now_ms, call->member);
+        }
+    }
+}
+
+/* ---- Definitions --------------------------------------------------------------------------- */
+
+static void answer_table(struct coord_call *call)
+{
+    struct ps_coord *coord = call->coord;
+    if (ps_coord_core_catalogue_acked(&coord->core) > call->table) {
+        Ps__V1__DefineTableReply reply = PS__V1__DEFINE_TABLE_REPLY__INIT;
+        reply.table = coord_table_at(coord, call->table);
+        coord_call_reply(call, &reply.base);
+    } else if (call->late) {
+        coord_call_fail(call, PS_ERR_TIMEOUT, "waiting for the servers to make the table");
+    }
+}
+
+static uint32_t find_table(const struct ps_coord *coord, const char *name)
+{
+    uint32_t n = (uint32_t)coord->core.catalogue_version;
+    for (uint32_t i = 0; i < n; i++) {
+        if (strcmp(coord->tables[i].definition->name, name) == 0) {
+            return i;
+        }
+    }
+    return n;
+}
+
+static enum ps_status admit_table(struct ps_coord *coord, const Ps__V1__TableDefinition *definition,
+                                  struct ps_layout *ret_layout, struct ps_error *err)
+{
+    if (coord->core.catalogue_version >= PS_TABLES_MAX) {
+        return ps_fail(err, PS_ERR_INVALID, "there are %u tables, the most there may be",
+                       PS_TABLES_MAX);
+    }
+    if (definition->n_shape > PS_DIMS_MAX) {
+        return ps_fail(err, PS_ERR_INVALID, "table %s: a shape has at most %u dimensions, not %zu",
+                       definition->name, PS_DIMS_MAX, definition->n_shape);
+    }
+    enum ps_status status = ps_layout_table(definition->shape, (uint32_t)definition->n_shape,
+                                            coord->next_slot, ret_layout, err);
+    if (status == PS_OK && coord->options.check_table != NULL) {
+        status = coord->options.check_table(definition, err);
+    }
+    return status == PS_OK ? PS_OK : ps_wrap(err, status, "table %s", definition->name);
+}
+
+/* Check, and on PS_OK take `*definition` over unless an equal one is there. */
+static enum ps_status define(struct ps_coord *coord, Ps__V1__TableDefinition **definition,
+                             uint32_t *ret_table, struct ps_error *err)
+{
+    if (*definition == NULL) {
+        return ps_fail(err, PS_ERR_INVALID, "no definition is given");
+    }
+    enum ps_status status = coord_check_table(*definition, err);
+    if (status != PS_OK) {
+        return status;
+    }
+    (*definition)->dtype = PS__V1__TABLE_DTYPE__FLOAT32;
+    uint32_t number = find_table(coord, (*definition)->name);
+    *ret_table = number;
+    if (number < coord->core.catalogue_version) {
+        const char *field = coord_table_difference(coord->tables[number].definition, *definition);
+        return field == NULL ? PS_OK
+                             : ps_fail(err, PS_ERR_EXISTS, "table %s is defined with another %s",
+                                       (*definition)->name, field);
+    }
+    struct ps_layout layout;
+    status = admit_table(coord, *definition, &layout, err);
+    if (status != PS_OK) {
+        return status;
+    }
+    coord->tables[number] =
+        (struct coord_table){.definition = *definition, .first_slot = coord->next_slot};
+    *definition = NULL;
+    coord->next_slot = ps_layout_next_slot(&layout);
+    ps_coord_core_table(&coord->core);
+    return PS_OK;
+}
+
+static void define_table(struct coord_call *call, ProtobufCMessage *message)
+{
+    Ps__V1__DefineTableRequest *request = (Ps__V1__DefineTableRequest *)message;
+    struct ps_error err;
+    if (!identify(call, &request->session)) {
+        return;
+    }
+    if (define(call->coord, &request->definition, &call->table, &err) != PS_OK) {
+        fail_as(call, &err);
+        return;
+    }
+    park(call, answer_table);
+}
+
+static void answer_job(struct coord_call *call)
+{
+    Ps__V1__DefineJobReply reply = PS__V1__DEFINE_JOB_REPLY__INIT;
+    reply.definition = call->coord->definition.job;
+    coord_call_reply(call, &reply.base);
+}
+
+static enum ps_status compare_job(const struct coord_definition *first,
+                                  const Ps__V1__JobDefinition *second, struct ps_error *err)
+{
+    const char *field = coord_job_difference(first->job, second);
+    bool same_units = second->units_per_lease == first->units_asked ||
+                      second->units_per_lease == first->job->units_per_lease;
+    if (field == NULL && !same_units) {
+        field = "units_per_lease";
+    }
+    return field == NULL ? PS_OK
+                         : ps_fail(err, PS_ERR_EXISTS, "the job is defined with another %s", field);
+}
+
+/* Take `*job` over and cut its data. */
+static enum ps_status accept_job(struct ps_coord *coord, Ps__V1__JobDefinition **job,
+                                 const struct ps_lease_plan *plan, struct ps_error *err)
+{
+    struct coord_definition *definition = &coord->definition;
+    struct ps_mem *mem = coord->options.mem;
+    void *pool = ps_mem_alloc(mem, PS_MEM_SESSIONS, ps_lease_pool_bytes(plan));
+    struct coord_loss *losses = ps_mem_array(mem, PS_MEM_SESSIONS, plan->epochs, sizeof(*losses));
+    if (pool == NULL || losses == NULL) {
+        ps_mem_free(pool);
+        ps_mem_free(losses);
+        return ps_fail(err, PS_ERR_NOMEM, "no memory for %" PRIu32 " leases", plan->n_leases);
+    }
+    definition->pool_memory = pool;
+    definition->losses = losses;
+    definition->units_asked = (*job)->units_per_lease;
+    definition->job = *job;
+    *job = NULL;
+    definition->job->units_per_lease = plan->units_per_lease;
+    Ps__V1__Consistency *consistency = definition->job->consistency;
+    consistency->version = 1;
+    struct ps_coord_job core_job = {
+        .workers = definition->job->workers,
+        .start_timeout_ms = definition->job->start_timeout_ms,
+        .consistency = {.mode = (enum ps_coord_mode)consistency->mode,
+                        .bound = consistency->bound,
+                        .aggregate = consistency->aggregate,
+                        .n_backups = consistency->backups},
+    };
+    ps_coord_core_job(&coord->core, ps_exec_now_ms(coord->options.exec), &core_job, plan, pool);
+    ps_log(PS_LOG_INFO, "job.defined",
+           "model=\"%s\" rows=%" PRIu64 " batch=%" PRIu32 " epochs=%" PRIu32 " leases=%" PRIu32,
+           definition->job->model, plan->rows, plan->batch, plan->epochs, plan->n_leases);
+    return PS_OK;
+}
+
+static void define_job(struct coord_call *call, ProtobufCMessage *message)
+{
+    Ps__V1__DefineJobRequest *request = (Ps__V1__DefineJobRequest *)message;
+    struct ps_coord *coord = call->coord;
+    struct ps_lease_plan plan;
+    struct ps_error err;
+    if (!identify(call, &request->session)) {
+        return;
+    }
+    if (request->definition == NULL) {
+        coord_call_fail(call, PS_ERR_INVALID, "no definition is given");
+        return;
+    }
+    enum ps_status status = coord_check_job(request->definition, &plan, &err);
+    if (status == PS_OK && coord->definition.job != NULL) {
+        status = compare_job(&coord->definition, request->definition, &err);
+    } else if (status == PS_OK) {
+        status = accept_job(coord, &request->definition, &plan, &err);
+    }
+    if (status != PS_OK) {
+        fail_as(call, &err);
+        return;
+    }
+    park(call, answer_job);
+}
+
+/* ---- Clocks -------------------------------------------------------------------------------- */
+
+static void answer_tick(struct coord_call *call)
+{
+    struct ps_coord *coord = call->coord;
+    Ps__V1__TickReply reply = PS__V1__TICK_REPLY__INIT;
+    /* Nobody, or a place that somebody else has got: its session is over. */
+    if (call->member == PS_COORD_NOBODY ||
+        !ps_id_equal(&coord->core.members[call->member].session, &call->session)) {
+        reply.state = coord_state_unknown(coord);
+    } else {
+        struct coord_told nothing = {0};
+        struct coord_told now = coord_told_now(coord, call->member);
+        reply.state = coord_state(coord, call->member, &nothing, &now);
+    }
+    coord_call_reply(call, &reply.base);
+}
+
+static void tick(struct coord_call *call, ProtobufCMessage *message)
+{
+    const Ps__V1__AttendReport *report = ((const Ps__V1__TickRequest *)message)->report;
+    if (report == NULL) {
+        coord_call_fail(call, PS_ERR_INVALID, "no report is given");
+        return;
+    }
+    if (find_member(call, &report->session)) {
+        call->session = call->coord->core.members[call->member].session;
+        (void)coord_report(call->coord, call->member, report);
+    }
+    call->outlives = true;
+    park(call, answer_tick);
+}
+
+static void answer_clock(struct coord_call *call)
+{
+    struct ps_coord *coord = call->coord;
+    if (coord->core.min_clock >= call->clock || call->late) {
+        Ps__V1__WaitClockReply reply = PS__V1__WAIT_CLOCK_REPLY__INIT;
+        reply.min_clock = coord->core.min_clock;
+        coord_call_reply(call, &reply.base);
+    }
+}
+
+static void wait_clock(struct coord_call *call, ProtobufCMessage *message)
+{
+    const Ps__V1__WaitClockRequest *request = (const Ps__V1__WaitClockRequest *)message;
+    if (identify(call, &request->session)) {
+        call->clock = request->clock;
+        park(call, answer_clock);
+    }
+}
+
+/* ---- The end ------------------------------------------------------------------------------- */
+
+static void answer_leave(struct coord_call *call)
+{
+    Ps__V1__LeaveReply reply = PS__V1__LEAVE_REPLY__INIT;
+    coord_call_reply(call, &reply.base);
+}
+
+/* Who is not known has left already: a repeat is harmless. */
+static void leave(struct coord_call *call, ProtobufCMessage *message)
+{
+    struct ps_coord *coord = call->coord;
+    if (find_member(call, &((const Ps__V1__LeaveRequest *)message)->session)) {
+        ps_coord_core_leave(&coord->core, ps_exec_now_ms(coord->options.exec), call->member);
+    }
+    call->outlives = true;
+    park(call, answer_leave);
+}
+
+static void answer_shutdown(struct coord_call *call)
+{
+    Ps__V1__ShutdownReply reply = PS__V1__SHUTDOWN_REPLY__INIT;
+    coord_call_reply(call, &reply.base);
+}
+
+static void shut_down(struct coord_call *call, ProtobufCMessage *message)
+{
+    struct ps_coord *coord = call->coord;
+    const char *reason = ((const Ps__V1__ShutdownRequest *)message)->reason;
+    ps_coord_core_stop(&coord->core, ps_exec_now_ms(coord->options.exec),
+                       reason[0] != '\0' ? reason : "shutdown was asked for");
+    call->outlives = true;
+    park(call, answer_shutdown);
+}
+
+static void describe(struct coord_call *call, ProtobufCMessage *message PS_UNUSED)
+{
+    call->outlives = true;
+    park(call, coord_describe);
+}
+
+/* ---- Arrival ------------------------------------------------------------------------------- */
+
+#define WRITERS (PS_ROLE_WORKER | PS_ROLE_ADMIN)
+
+struct coord_kind {
+    const char *path;
+    const ProtobufCMessageDescriptor *request;
+    uint32_t roles;
+    /** Answer the call, or park it. May take parts of `message` over, leaving NULL. */
+    void (*handle)(struct coord_call *call, ProtobufCMessage *message);
+};
+
+/* clang-format off */
+static const struct coord_kind kinds[PS_COORD_METHODS - 1] = {
+    {"/ps.v1.Coordinator/Join", &ps__v1__join_request__descriptor, PS_ROLE_ANY, join},
+    {"/ps.v1.Coordinator/Tick", &ps__v1__tick_request__descriptor, PS_ROLE_ANY, tick},
+    {"/ps.v1.Coordinator/WaitClock", &ps__v1__wait_clock_request__descriptor, PS_ROLE_ANY,
+     wait_clock},
+    {"/ps.v1.Coordinator/DefineTable", &ps__v1__define_table_request__descriptor, WRITERS,
+     define_table},
+    {"/ps.v1.Coordinator/DefineJob", &ps__v1__define_job_request__descriptor, WRITERS, define_job},
+    {"/ps.v1.Coordinator/Describe", &ps__v1__describe_request__descriptor, PS_ROLE_ANY, describe},
+    {"/ps.v1.Coordinator/Leave", &ps__v1__leave_request__descriptor, PS_ROLE_ANY, leave},
+    {"/ps.v1.Coordinator/Shutdown", &ps__v1__shutdown_request__descriptor, WRITERS, shut_down},
+};
+/* clang-format on */
+
+static void run_call(struct ps_mail *mail)
+{
+    struct coord_call *call = PS_CONTAINER_OF(mail, struct coord_call, mail);
+    struct ps_coord *coord = call->coord;
+    ps_metric_add(coord->options.metrics, PS_METRIC_calls_total, 1);
+    if (coord->stopped) {
+        coord_call_fail(call, PS_ERR_UNAVAIL, "the coordinator has stopped");
+        return;
+    }
+    ProtobufCMessage *message =
+        coord_unpack(coord, call->kind->request, ps_call_request(call->call));
+    if (message == NULL) {
+        coord_call_fail(call, PS_ERR_INVALID, "the request is malformed or too long");
+        return;
+    }
+    call->kind->handle(call, message);
+    ps_wire_unpacked_free(message);
+    coord_changed(coord);
+}
+
+/* On a thread of the transport. */
+static void on_call(void *arg, struct ps_call *ps_call)
+{
+    const struct coord_row *row = arg;
+    struct ps_coord *coord = row->coord;
+    struct coord_call *call = ps_mem_alloc(coord->options.mem, PS_MEM_CALLS, sizeof(*call));
+    if (call == NULL) {
+        ps_call_finish(ps_call, PS_ERR_NOMEM, NULL, "no memory for the call");
+        return;
+    }
+    call->coord = coord;
+    call->call = ps_call;
+    call->kind = row->kind;
+    call->member = PS_COORD_NOBODY;
+    call->mail.run = run_call;
+    ps_list_init(&call->node);
+    ps_timer_init(&call->deadline, run_deadline);
+    atomic_fetch_add_explicit(&coord->n_under_way, 1, memory_order_relaxed);
+    ps_exec_post(coord->options.exec, &call->mail);
+}
+
+void coord_call_rows(struct ps_coord *coord, struct ps_method *methods)
+{
+    PS_STATIC_ASSERT(PS_ARRAY_LEN(kinds) == PS_ARRAY_LEN(coord->rows), "a row for each kind");
+    for (uint32_t i = 0; i < PS_ARRAY_LEN(kinds); i++) {
+        coord->rows[i] = (struct coord_row){.coord = coord, .kind = &kinds[i]};
+        methods[i] = (struct ps_method){
+            .path = kinds[i].path,
+            .traffic = PS_TRAFFIC_CONTROL,
+            .roles = kinds[i].roles,
+            .call = on_call,
+            .arg = &coord->rows[i],
+        };
+    }
+}
+
+void coord_calls_stop(struct ps_coord *coord)
+{
+    ps_list_for_each_safe (at, after, &coord->parked) {
+        coord_call_fail(PS_CONTAINER_OF(at, struct coord_call, node), PS_ERR_UNAVAIL,
+                        "the coordinator has stopped");
+    }
+}

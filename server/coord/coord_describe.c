@@ -1,0 +1,117 @@
+/*
+ * coord_describe.c — everything that psctl shows, as one message.
+ *
+ * A cold path: the lists of members and epochs are built in one block that is freed after packing.
+ */
+#include "base/assert.h"
+#include "coord/coord_impl.h"
+
+#define EPOCHS_SHOWN_MAX 1024u /* The last ones begun; keeps the answer below a message's limit. */
+
+struct listing {
+    Ps__V1__Member members[PS_COORD_MEMBERS_MAX];
+    Ps__V1__Member *member_list[PS_COORD_MEMBERS_MAX];
+    Ps__V1__EpochProgress epochs[EPOCHS_SHOWN_MAX];
+    Ps__V1__EpochProgress *epoch_list[EPOCHS_SHOWN_MAX];
+};
+
+static void fill_member(struct ps_coord *coord, uint32_t index, Ps__V1__Member *to)
+{
+    const struct ps_coord_member *from = &coord->core.members[index];
+    struct coord_peer *peer = &coord->peers[index];
+    ps__v1__member__init(to);
+    to->session_number = from->number;
+    to->kind = (Ps__V1__SessionKind)from->kind;
+    to->name = coord_text(from->name);
+    to->address = coord_text(from->address);
+    to->state = coord_text(ps_member_state_name(from->life.state));
+    to->clock = from->clock;
+    to->lease = from->lease;
+    to->silent_ms = ps_exec_now_ms(coord->options.exec) - from->life.heard_ms;
+    if (peer->worker.base.descriptor != NULL) { /* It has reported some. */
+        to->worker = &peer->worker;
+    }
+    if (peer->server.base.descriptor != NULL) {
+        to->server = &peer->server;
+    }
+}
+
+static size_t fill_members(struct ps_coord *coord, struct listing *listing)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < coord->core.n_members; i++) {
+        if (coord->core.members[i].used) {
+            fill_member(coord, i, &listing->members[n]);
+            listing->member_list[n] = &listing->members[n];
+            n++;
+        }
+    }
+    return n;
+}
+
+/* Epochs that have begun: those with a lease that was ever lent. */
+static size_t fill_epochs(struct ps_coord *coord, struct listing *listing)
+{
+    const struct ps_lease_pool *pool = &coord->core.pool;
+    if (!coord->core.has_job || pool->lent_below == 1) {
+        return 0;
+    }
+    uint32_t last = ps_lease_at(&pool->plan, pool->lent_below - 1).epoch;
+    uint32_t first = last < EPOCHS_SHOWN_MAX ? 0 : last + 1 - EPOCHS_SHOWN_MAX;
+    size_t n = 0;
+    for (uint32_t epoch = first; epoch <= last; epoch++) {
+        Ps__V1__EpochProgress *to = &listing->epochs[n];
+        ps__v1__epoch_progress__init(to);
+        to->epoch = epoch;
+        to->units = pool->plan.n_steps * pool->plan.n_ways;
+        to->units_done = pool->epoch_units_done[epoch];
+        to->loss_sum = coord->definition.losses[epoch].sum;
+        to->loss_rows = coord->definition.losses[epoch].rows;
+        listing->epoch_list[n] = to;
+        n++;
+    }
+    return n;
+}
+
+static void fill_job(struct ps_coord *coord, Ps__V1__DescribeReply *reply)
+{
+    const struct ps_coord_core *core = &coord->core;
+    if (core->has_job) {
+        reply->consistency = coord_consistency(coord);
+        reply->definition = coord->definition.job;
+        reply->steps = core->pool.units_done_total;
+        ps_lease_pool_trained(&core->pool, &reply->rows_trained_min, &reply->rows_trained_max);
+    }
+    uint64_t now_ms = ps_exec_now_ms(coord->options.exec);
+    reply->running_us = 1000 * ps_coord_core_running_ms(core, now_ms);
+    reply->sessions_lost = core->sessions_lost;
+}
+
+void coord_describe(struct coord_call *call)
+{
+    struct ps_coord *coord = call->coord;
+    const struct ps_coord_core *core = &coord->core;
+    struct listing *listing = ps_mem_alloc(coord->options.mem, PS_MEM_CALLS, sizeof(*listing));
+    if (listing == NULL) {
+        coord_call_fail(call, PS_ERR_NOMEM, "no memory to describe the cluster");
+        return;
+    }
+    Ps__V1__DescribeReply reply = PS__V1__DESCRIBE_REPLY__INIT;
+    reply.cluster_id = coord_bytes(coord->cluster_id.bytes, sizeof(coord->cluster_id.bytes));
+    reply.term = coord->term;
+    reply.generation = coord->generation;
+    reply.job = (Ps__V1__JobState)core->state;
+    reply.reason = coord_text(core->reason);
+    reply.min_clock = core->min_clock;
+    if (core->placement.version != 0) {
+        reply.placement = coord_placement(coord);
+    }
+    reply.catalogue = coord_catalogue(coord);
+    reply.n_members = fill_members(coord, listing);
+    reply.members = listing->member_list;
+    reply.n_epochs = fill_epochs(coord, listing);
+    reply.epochs = listing->epoch_list;
+    fill_job(coord, &reply);
+    coord_call_reply(call, &reply.base);
+    ps_mem_free(listing);
+}

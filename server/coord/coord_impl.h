@@ -1,0 +1,171 @@
+#ifndef PS_SERVER_COORD_COORD_IMPL_H
+#define PS_SERVER_COORD_COORD_IMPL_H
+/*
+ * coord/coord_impl.h — the structs that the files of the coordinator's shell share.
+ *
+ *   coord.c           life, the timer, and flush: write, answer, tell, in this order
+ *   coord_call.c      the unary calls: handled at once, answered by flush
+ *   coord_attend.c    the streams: reports in, states out
+ *   coord_state.c     what is true now, as messages
+ *   coord_stored.c    what outlives the process, as bytes
+ *   coord_define.c    definitions: check and compare
+ *   coord_describe.c  everything, for people
+ *
+ * All of it runs on the executor, but for the few functions that turn an arrival into mail.
+ */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "coord/coord.h"
+#include "coord/coord_core.h"
+#include "coord/coord_state.h"
+#include "coordinator.pb-c.h"
+
+#define PS_COORD_REQUEST_BYTES_MAX (1024u * 1024u)        /* A definition is far smaller. */
+#define PS_COORD_PARKED_MAX        (2u * PS_SESSIONS_MAX) /* Calls that wait for something. */
+#define PS_COORD_TICK_MS           (PS_HEARTBEAT_MS / 2)  /* Time passes in steps of this. */
+
+/* A stream of Attend. Made when it is opened, gone when it has closed. */
+struct coord_attend {
+    struct ps_coord *coord;
+    struct ps_stream *stream;
+    struct ps_list node;    /* In the coordinator's. */
+    struct ps_mail arrived; /* Brings it from a thread of the transport. */
+    struct ps_mail left;
+    uint32_t member;        /* PS_COORD_NOBODY: not bound. */
+    bool unknown;           /* It reported a session that is not known here. */
+    bool ended;             /* We have closed it; `closed` is to come. */
+    struct coord_told told; /* What it knows. */
+    uint64_t told_ms;
+};
+
+struct coord_kind; /* A unary method. */
+
+/* What a listener hands back with a call: whose it is, and which method. */
+struct coord_row {
+    struct ps_coord *coord;
+    const struct coord_kind *kind;
+};
+
+/* One unary call in our hands. */
+struct coord_call {
+    struct ps_coord *coord;
+    struct ps_call *call;
+    struct ps_mail mail;
+    const struct coord_kind *kind;
+    /* While it waits to be answered by flush. */
+    struct ps_list node;
+    struct ps_timer deadline;
+    bool late;     /* The deadline is near: answer now, whatever is true. */
+    bool outlives; /* Can be answered when the job is LOST or STOPPED, too. */
+    /** Answer if it is time to, with coord_call_reply or coord_call_fail. */
+    void (*answer)(struct coord_call *call);
+    struct ps_id session; /* Whose call it is; none: nobody's. */
+    uint32_t member;
+    uint32_t table; /* DefineTable: its number. */
+    uint64_t clock; /* WaitClock. */
+};
+
+struct coord_table {
+    Ps__V1__TableDefinition *definition;
+    uint32_t first_slot;
+};
+
+struct coord_loss {
+    double sum;
+    uint64_t rows;
+};
+
+/* What the shell knows of a member beside the core, by the same index. */
+struct coord_peer {
+    struct ps_id session;        /* Whose data these are: places of the ended are used again. */
+    struct coord_attend *attend; /* Its stream, or NULL. */
+    enum ps_member_state seen;   /* Last written to the log. */
+    Ps__V1__WorkerStats worker;
+    Ps__V1__ServerStats server;
+    uint32_t loss_epoch;
+    struct coord_loss loss; /* Of the session in that epoch. */
+};
+
+struct coord_definition {
+    Ps__V1__JobDefinition *job; /* In force, choices filled in; NULL: none. */
+    uint32_t units_asked;       /* units_per_lease as it was asked for. */
+    void *pool_memory;
+    struct coord_loss *losses; /* [epochs] */
+};
+
+struct ps_coord {
+    struct ps_coord_options options;
+    struct ps_id cluster_id;
+    uint64_t term;
+    uint64_t generation;
+    struct ps_store_stamp stamp;
+    bool stopped;    /* By ps_coord_stop. */
+    bool store_lost; /* Nothing that is not in the store may be told any more. */
+    struct ps_timer tick;
+    struct ps_mail flush;
+    bool flush_posted;
+    struct ps_list parked; /* Of coord_call. */
+    uint32_t n_parked;
+    struct ps_list attends;
+    _Atomic uint32_t n_under_way; /* Calls and streams in our hands. */
+    struct coord_row rows[PS_COORD_METHODS - 1];
+    struct coord_table tables[PS_TABLES_MAX];
+    uint32_t next_slot; /* Where the next table starts. */
+    struct coord_definition definition;
+    struct coord_peer peers[PS_COORD_MEMBERS_MAX];
+    enum ps_coord_job_state seen_state;                          /* Last written to the log. */
+    uint64_t seen_lent, seen_returned, seen_finished, seen_lost; /* Last counted. */
+    uint8_t *buffer;                                             /* Messages are packed here. */
+    size_t buffer_bytes;
+    struct coord_scratch scratch;
+    struct ps_coord_core core;
+};
+
+/* coord.c */
+/** Something may have changed: write, answer and tell soon. */
+void coord_changed(struct ps_coord *coord);
+/** Pack into the coordinator's buffer; false without memory. Valid until the next packing. */
+bool coord_pack(struct ps_coord *coord, const ProtobufCMessage *message, struct ps_out *ret);
+/** Read a request; NULL when it is malformed or too long. Freed with ps_wire_unpacked_free. */
+ProtobufCMessage *coord_unpack(struct ps_coord *coord, const ProtobufCMessageDescriptor *type,
+                               const struct ps_msg *msg);
+/** Forget what was known of the member that had this place before. */
+void coord_peer_claim(struct ps_coord *coord, uint32_t member);
+
+/* coord_call.c */
+void coord_call_rows(struct ps_coord *coord, struct ps_method *methods);
+/** Answer the parked calls whose time has come. */
+void coord_calls_answer(struct ps_coord *coord);
+/** Refuse all that are parked. */
+void coord_calls_stop(struct ps_coord *coord);
+/** Callers that still wait to be let in are alive. */
+void coord_calls_keep_alive(struct ps_coord *coord, uint64_t now_ms);
+/** Answer and let go; the struct is gone afterwards. */
+void coord_call_reply(struct coord_call *call, const ProtobufCMessage *message);
+void coord_call_fail(struct coord_call *call, enum ps_status status, const char *reason);
+
+/* coord_attend.c */
+void coord_attend_row(struct ps_coord *coord, struct ps_method *method);
+/** Take in what a member says of itself; false when its session is not known. */
+bool coord_report(struct ps_coord *coord, uint32_t member, const Ps__V1__AttendReport *report);
+/** Send states: to all streams with news, and to those not told for a heartbeat. */
+void coord_attends_tell(struct ps_coord *coord);
+/** End every stream. */
+void coord_attends_close(struct ps_coord *coord);
+
+/* coord_stored.c */
+/** Write what must outlive the process under the present term. */
+PS_MUST_CHECK enum ps_status coord_store(struct ps_coord *coord, struct ps_error *err);
+/** Find what an earlier coordinator left, and take the next term. Fills `*ret_first`. */
+PS_MUST_CHECK enum ps_status coord_take_term(struct ps_coord *coord,
+                                             struct ps_coord_core_options *ret_first,
+                                             struct ps_error *err);
+
+/* coord_describe.c */
+/** Answer with everything that people may want to see. */
+void coord_describe(struct coord_call *call);
+
+#endif

@@ -1,0 +1,226 @@
+/*
+ * main.c — the ps-server daemon: settings, threads and transport around one struct ps_server.
+ *
+ * Main thread: the loop (attending, coordinator, signals). SIGTERM and SIGINT stop it in order; a
+ * second one ends it at once.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "obs/log.h"
+#include "os/alloc.h"
+#include "os/cpu.h"
+#include "os/loop.h"
+#include "os/posix_disk.h"
+#include "os/process.h"
+#include "os/random.h"
+#include "os/thread_exec.h"
+#include "rpc/rpc.h"
+#include "server.h"
+#include "server_options.h"
+
+#define EXIT_USAGE        2
+#define EXIT_CLUSTER_LOST 4
+#define LANES_AUTO_MAX    4u
+#define LINGER_MS         300u /* The coordinator's last news must reach the others. */
+#define JOB_STOPPED       5u   /* As JobState on the wire. */
+
+struct daemon {
+    struct ps_server_settings settings;
+    struct ps_loop *loop;
+    struct ps_thread_exec *lanes[PS_LANES_MAX];
+    uint32_t n_lanes;
+    struct ps_rpc *rpc;
+    struct ps_mem mem;
+    struct ps_metrics metrics;
+    struct ps_disk *disk;
+    struct ps_server *server;
+    struct ps_timer linger;
+    char store_path[4096];
+    bool stopping;
+    int exit_status;
+};
+
+static const struct ps_creds insecure = {.kind = PS_CREDS_INSECURE};
+
+static void stopped(void *arg)
+{
+    struct daemon *daemon = arg;
+    ps_loop_stop(daemon->loop);
+}
+
+static void stop(struct daemon *daemon)
+{
+    if (!daemon->stopping) {
+        daemon->stopping = true;
+        ps_server_stop(daemon->server, stopped, daemon);
+    }
+}
+
+static void on_signal(void *arg, int signal)
+{
+    struct daemon *daemon = arg;
+    if (daemon->stopping) {
+        ps_loop_stop(daemon->loop);
+        return;
+    }
+    ps_log(PS_LOG_INFO, "server.stopping", "signal=%d", signal);
+    stop(daemon);
+}
+
+static void run_linger(struct ps_timer *timer)
+{
+    stop(PS_CONTAINER_OF(timer, struct daemon, linger));
+}
+
+static void changed(void *arg)
+{
+    struct daemon *daemon = arg;
+    struct ps_server_view view;
+    ps_server_view(daemon->server, &view);
+    if (view.lost.status != PS_OK && daemon->exit_status == 0) {
+        (void)fprintf(stderr, "ps-server: %s\n", view.lost.text);
+        daemon->exit_status = EXIT_CLUSTER_LOST;
+    }
+    if (view.lost.status != PS_OK || view.job == JOB_STOPPED) {
+        ps_timer_start(ps_loop_port(daemon->loop), &daemon->linger, LINGER_MS);
+    }
+}
+
+static enum ps_status start_threads(struct daemon *daemon, struct ps_error *err)
+{
+    enum ps_status status = ps_loop_create(&daemon->loop, err);
+    if (status == PS_OK) {
+        status = ps_loop_on_signal(daemon->loop, on_signal, daemon, err);
+    }
+    uint32_t n_cpus = ps_cpu_usable();
+    uint32_t n_lanes = daemon->settings.lanes;
+    if (n_lanes == 0) {
+        n_lanes = n_cpus < LANES_AUTO_MAX ? n_cpus : LANES_AUTO_MAX;
+    }
+    for (uint32_t i = 0; i < n_lanes && status == PS_OK; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof(name), "lane-%" PRIu32, i);
+        status = ps_thread_exec_create(name, &daemon->lanes[i], err);
+        daemon->n_lanes += status == PS_OK ? 1 : 0;
+    }
+    if (status == PS_OK) {
+        struct ps_rpc_options rpc = {.mem = &daemon->mem};
+        status = ps_rpc_create(&rpc, &daemon->rpc, err);
+    }
+    return status;
+}
+
+static enum ps_status start_server(struct daemon *daemon, struct ps_error *err)
+{
+    const struct ps_server_settings *s = &daemon->settings;
+    struct ps_server_options options = {
+        .transport = ps_rpc_transport(daemon->rpc),
+        .exec = ps_loop_port(daemon->loop),
+        .n_lanes = daemon->n_lanes,
+        .mem = &daemon->mem,
+        .metrics = &daemon->metrics,
+        .creds = &insecure,
+        .listen = s->listen,
+        .advertise = s->advertise,
+        .coordinator = s->coordinator,
+        .name = s->name,
+        .n_servers = s->servers,
+        .grace_ms = (uint32_t)s->grace_ms,
+        .silence_ms = (uint32_t)s->silence_ms,
+        .give_up_ms = (uint32_t)s->give_up_ms,
+        .plant = (enum ps_plant)s->plant,
+        .changed = changed,
+        .arg = daemon,
+    };
+    for (uint32_t i = 0; i < daemon->n_lanes; i++) {
+        options.lanes[i] = ps_thread_exec_port(daemon->lanes[i]);
+    }
+    ps_random_id(&options.session);
+    ps_random_id(&options.new_cluster_id);
+    memcpy(&options.seed, options.session.bytes, sizeof(options.seed));
+    if (s->data_dir != NULL && s->coordinator == NULL) {
+        int n =
+            snprintf(daemon->store_path, sizeof(daemon->store_path), "%s/coordinator", s->data_dir);
+        if (n < 0 || (size_t)n >= sizeof(daemon->store_path)) {
+            return ps_fail(err, PS_ERR_INVALID, "--data-dir is too long");
+        }
+        enum ps_status status = ps_disk_make_dir(daemon->disk, s->data_dir, err);
+        if (status != PS_OK) {
+            return status;
+        }
+        options.disk = daemon->disk;
+        options.store_path = daemon->store_path;
+    }
+    return ps_server_start(&options, &daemon->server, err);
+}
+
+/* Threads end before what they use; the reverse of the order of making. */
+static void clean_up(struct daemon *daemon)
+{
+    for (uint32_t i = 0; i < daemon->n_lanes; i++) {
+        ps_thread_exec_stop(daemon->lanes[i]);
+    }
+    ps_server_destroy(daemon->server);
+    ps_rpc_destroy(daemon->rpc);
+    for (uint32_t i = 0; i < daemon->n_lanes; i++) {
+        ps_thread_exec_destroy(daemon->lanes[i]);
+    }
+    ps_loop_destroy(daemon->loop);
+}
+
+static int serve(struct daemon *daemon)
+{
+    struct ps_error err;
+    enum ps_status status = start_threads(daemon, &err);
+    if (status == PS_OK) {
+        status = start_server(daemon, &err);
+    }
+    if (status != PS_OK) {
+        (void)fprintf(stderr, "ps-server: %s\n", err.text);
+        clean_up(daemon);
+        return status == PS_ERR_IO || status == PS_ERR_CORRUPT ? 74 : EXIT_USAGE;
+    }
+    (void)printf("ready address=%s\n", ps_server_address(daemon->server));
+    (void)fflush(stdout);
+    ps_loop_run(daemon->loop);
+    clean_up(daemon);
+    return daemon->exit_status;
+}
+
+int main(int argc, char **argv)
+{
+    static struct daemon daemon;
+    struct ps_conf conf;
+    struct ps_error err;
+    switch (ps_conf_parse(&conf, &ps_server_program, argc, argv, &daemon.settings, &err)) {
+    case PS_CONF_DONE: return EXIT_SUCCESS;
+    case PS_CONF_BAD: (void)fprintf(stderr, "ps-server: %s\n", err.text); return EXIT_USAGE;
+    case PS_CONF_RUN: break;
+    }
+#ifndef PS_PLANT
+    if (daemon.settings.plant != PS_SERVER_PLANT_NONE) {
+        (void)fprintf(stderr, "ps-server: --plant works in test builds only (-Dplant=true)\n");
+        return EXIT_USAGE;
+    }
+#endif
+    if (daemon.settings.coordinator != NULL && ps_conf_given(&conf, "servers")) {
+        (void)fprintf(stderr, "ps-server: --servers is for the coordinator, but --coordinator "
+                              "names another server\n");
+        return EXIT_USAGE;
+    }
+    if (daemon.settings.die_with_parent) {
+        ps_os_die_with_parent();
+    }
+    ps_alloc_tune();
+    ps_log_name_set(daemon.settings.name);
+    ps_log_level_set((enum ps_log_level)daemon.settings.log_level);
+    ps_mem_init(&daemon.mem);
+    daemon.mem.limit[PS_MEM_PAGES] = daemon.settings.memory_max;
+    daemon.disk = ps_posix_disk();
+    ps_timer_init(&daemon.linger, run_linger);
+    return serve(&daemon);
+}

@@ -1,0 +1,255 @@
+/* server.c — see server.h. */
+#include "server.h"
+
+#include "base/assert.h"
+#include "coord/coord.h"
+#include "coord/store.h"
+#include "obs/log.h"
+#include "slot/lane.h"
+#include "svc/attend.h"
+#include "svc/svc_data.h"
+#include "svc/table_def.h"
+
+#define STOP_GRACE_MS 500u /* Calls under way may end by themselves for so long. */
+
+struct lane_stop {
+    struct ps_mail mail;
+    struct ps_server *server;
+};
+
+struct ps_server {
+    struct ps_server_options options;
+    struct ps_catalogue catalogue;
+    struct ps_lane *lanes[PS_LANES_MAX];
+    struct ps_svc_data svc;
+    struct ps_method methods[PS_SVC_DATA_METHODS + PS_COORD_METHODS];
+    struct ps_listener *listener;
+    struct ps_store *store; /* Coordinator only, as the next. */
+    struct ps_coord *coord;
+    struct ps_attend *attend;
+    struct ps_timer settle; /* Stopping: looks whether the rest is idle. */
+    struct lane_stop stops[PS_LANES_MAX];
+    uint32_t n_lanes_stopped;
+    bool listener_stopped;
+    void (*stop_done)(void *arg);
+    void *stop_arg;
+};
+
+static enum ps_status make_lanes(struct ps_server *server, struct ps_error *err)
+{
+    const struct ps_server_options *options = &server->options;
+    for (uint32_t i = 0; i < options->n_lanes; i++) {
+        struct ps_lane_options lane = {
+            .exec = options->lanes[i],
+            .mem = options->mem,
+            .metrics = options->metrics,
+            .committer = &ps_commit_at_once,
+            .catalogue = &server->catalogue,
+            .index = i,
+            .n_lanes = options->n_lanes,
+            .plant_gate = options->plant == PS_PLANT_GATE_OFF_BY_ONE,
+            .plant_dedupe = options->plant == PS_PLANT_DEDUPE_OFF,
+        };
+        enum ps_status status = ps_lane_create(&lane, &server->lanes[i], err);
+        if (status != PS_OK) {
+            return status;
+        }
+        server->svc.lanes[i] = server->lanes[i];
+    }
+    server->svc.mem = options->mem;
+    server->svc.metrics = options->metrics;
+    server->svc.exec = options->exec;
+    server->svc.catalogue = &server->catalogue;
+    server->svc.n_lanes = options->n_lanes;
+    return PS_OK;
+}
+
+static enum ps_status make_coord(struct ps_server *server, struct ps_error *err)
+{
+    const struct ps_server_options *options = &server->options;
+    server->store = options->store_path != NULL
+                        ? ps_store_file_create(options->mem, options->disk, options->store_path)
+                        : ps_store_memory_create(options->mem);
+    if (server->store == NULL) {
+        return ps_fail(err, PS_ERR_NOMEM, "no memory for the coordinator's store");
+    }
+    struct ps_coord_options coord = {
+        .exec = options->exec,
+        .mem = options->mem,
+        .metrics = options->metrics,
+        .store = server->store,
+        .new_cluster_id = options->new_cluster_id,
+        .n_servers = options->n_servers,
+        .grace_ms = options->grace_ms,
+        .silence_ms = options->silence_ms,
+        .check_table = ps_table_def_check,
+        .plant = options->plant == PS_PLANT_DEAD_IN_MINIMUM ? PS_COORD_PLANT_DEAD_IN_MINIMUM
+                                                            : PS_COORD_PLANT_NONE,
+    };
+    return ps_coord_create(&coord, &server->coord, err);
+}
+
+static enum ps_status open_listener(struct ps_server *server, struct ps_error *err)
+{
+    const struct ps_server_options *options = &server->options;
+    size_t n_methods = PS_SVC_DATA_METHODS;
+    ps_svc_data_methods(&server->svc, server->methods);
+    if (server->coord != NULL) {
+        ps_coord_methods(server->coord, server->methods + n_methods);
+        n_methods += PS_COORD_METHODS;
+    }
+    return ps_listener_open(options->transport, options->listen, options->creds, server->methods,
+                            n_methods, &server->listener, err);
+}
+
+static void attend_changed(void *arg)
+{
+    struct ps_server *server = arg;
+    if (server->options.changed != NULL) {
+        server->options.changed(server->options.arg);
+    }
+}
+
+static enum ps_status start_attending(struct ps_server *server, struct ps_error *err)
+{
+    const struct ps_server_options *options = &server->options;
+    struct ps_attend_options attend = {
+        .transport = options->transport,
+        .exec = options->exec,
+        .mem = options->mem,
+        .metrics = options->metrics,
+        .creds = options->creds,
+        .coordinator = options->coordinator != NULL ? options->coordinator
+                                                    : ps_listener_address(server->listener),
+        .address =
+            options->advertise != NULL ? options->advertise : ps_listener_address(server->listener),
+        .name = options->name,
+        .session = options->session,
+        .give_up_ms = options->give_up_ms,
+        .seed = options->seed,
+        .catalogue = &server->catalogue,
+        .lanes = server->lanes,
+        .n_lanes = options->n_lanes,
+        .svc = &server->svc,
+        .changed = attend_changed,
+        .arg = server,
+    };
+    return ps_attend_create(&attend, &server->attend, err);
+}
+
+enum ps_status ps_server_start(const struct ps_server_options *options, struct ps_server **ret,
+                               struct ps_error *err)
+{
+    PS_ASSERT(options->n_lanes > 0 && options->n_lanes <= PS_LANES_MAX);
+    struct ps_server *server = ps_mem_alloc(options->mem, PS_MEM_OTHER, sizeof(*server));
+    if (server == NULL) {
+        return ps_fail(err, PS_ERR_NOMEM, "no memory for a server");
+    }
+    server->options = *options;
+    enum ps_status status = make_lanes(server, err);
+    if (status == PS_OK && options->coordinator == NULL) {
+        status = make_coord(server, err);
+    }
+    if (status == PS_OK) {
+        status = open_listener(server, err);
+    }
+    if (status == PS_OK) {
+        status = start_attending(server, err);
+    }
+    if (status != PS_OK) {
+        if (server->coord != NULL) {
+            ps_coord_stop(server->coord);
+        }
+        if (server->listener != NULL) {
+            ps_listener_stop(server->listener, 0);
+        }
+        ps_server_destroy(server);
+        return status;
+    }
+    *ret = server;
+    return PS_OK;
+}
+
+const char *ps_server_address(const struct ps_server *server)
+{
+    return ps_listener_address(server->listener);
+}
+
+void ps_server_view(const struct ps_server *server, struct ps_server_view *ret)
+{
+    struct ps_attend_view view;
+    ps_attend_view(server->attend, &view);
+    *ret = (struct ps_server_view){
+        .joined = view.joined, .index = view.index, .job = view.job, .lost = view.lost};
+}
+
+/* ---- Stopping: attending, then lanes and coordinator, then the listener --------------------- */
+
+/*
+ * listener_stop blocks, so it runs when what could hold it is gone: parked pulls and the
+ * coordinator's streams have been answered. Then the last calls need the executor to become idle.
+ */
+static void run_settle(struct ps_timer *timer)
+{
+    struct ps_server *server = PS_CONTAINER_OF(timer, struct ps_server, settle);
+    if (!server->listener_stopped) {
+        ps_listener_stop(server->listener, STOP_GRACE_MS);
+        server->listener_stopped = true;
+    }
+    bool idle = atomic_load_explicit(&server->svc.n_open, memory_order_acquire) == 0 &&
+                (server->coord == NULL || ps_coord_idle(server->coord));
+    if (idle) {
+        server->stop_done(server->stop_arg);
+    } else {
+        ps_timer_start(server->options.exec, &server->settle, 5);
+    }
+}
+
+static void run_lane_stopped(struct ps_mail *mail)
+{
+    struct lane_stop *stop = PS_CONTAINER_OF(mail, struct lane_stop, mail);
+    struct ps_server *server = stop->server;
+    server->n_lanes_stopped++;
+    if (server->n_lanes_stopped == server->options.n_lanes) {
+        if (server->coord != NULL) {
+            ps_coord_stop(server->coord);
+        }
+        ps_timer_init(&server->settle, run_settle);
+        ps_timer_start(server->options.exec, &server->settle, 0);
+    }
+}
+
+static void attend_stopped(void *arg)
+{
+    struct ps_server *server = arg;
+    for (uint32_t i = 0; i < server->options.n_lanes; i++) {
+        server->stops[i].server = server;
+        server->stops[i].mail.run = run_lane_stopped;
+        ps_lane_post_stop(server->lanes[i], &server->stops[i].mail, server->options.exec);
+    }
+}
+
+void ps_server_stop(struct ps_server *server, void (*done)(void *arg), void *arg)
+{
+    PS_ASSERT(server->stop_done == NULL);
+    server->stop_done = done;
+    server->stop_arg = arg;
+    ps_attend_stop(server->attend, attend_stopped, server);
+}
+
+void ps_server_destroy(struct ps_server *server)
+{
+    if (server == NULL) {
+        return;
+    }
+    ps_attend_destroy(server->attend);
+    if (server->listener != NULL) {
+        ps_listener_close(server->listener);
+    }
+    ps_coord_destroy(server->coord);
+    ps_store_destroy(server->store);
+    for (uint32_t i = 0; i < server->options.n_lanes; i++) {
+        ps_lane_destroy(server->lanes[i]);
+    }
+    ps_mem_free(server);
+}

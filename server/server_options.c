@@ -1,0 +1,142 @@
+/* server_options.c — see server_options.h. */
+#include "server_options.h"
+
+#include "base/limits.h"
+#include "obs/log.h"
+
+#define AT(field) .offset = offsetof(struct ps_server_settings, field)
+
+static const char *const plant_words[] = {"none", "gate-off-by-one", "dedupe-off",
+                                          "dead-in-minimum", NULL};
+
+static const struct ps_option rows[] = {
+    {
+        .name = "listen",
+        .unit = "ADDR",
+        .group = "Addresses",
+        .help = "Address to serve: host:port, or unix:/path. Port 0 picks one.",
+        .type = PS_OPTION_STRING,
+        .preset = "127.0.0.1:7070",
+        AT(listen),
+    },
+    {
+        .name = "advertise",
+        .unit = "ADDR",
+        .help = "What others dial to reach this server, when it is not the address it listens on.",
+        .type = PS_OPTION_STRING,
+        AT(advertise),
+    },
+    {
+        .name = "coordinator",
+        .unit = "ADDR",
+        .help = "Server that coordinates. Without it this server does so itself.",
+        .type = PS_OPTION_STRING,
+        AT(coordinator),
+    },
+    {
+        .name = "name",
+        .unit = "NAME",
+        .help = "How logs, metrics and psctl call this server.",
+        .type = PS_OPTION_STRING,
+        .preset = "server",
+        AT(name),
+    },
+    {
+        .name = "servers",
+        .group = "Cluster",
+        .help = "Servers that the coordinator waits for before it places the slots.",
+        .type = PS_OPTION_U32,
+        .min = 1,
+        .max = PS_SERVERS_MAX,
+        .preset = "1",
+        AT(servers),
+    },
+    {
+        .name = "data-dir",
+        .unit = "DIR",
+        .help = "Folder for the coordinator's file. Without it nothing outlives the process.",
+        .type = PS_OPTION_STRING,
+        AT(data_dir),
+    },
+    {
+        .name = "grace",
+        .help = "How long a member whose stream broke may take to return.",
+        .type = PS_OPTION_DURATION_MS,
+        .min = 50,
+        .max = 3600000,
+        .preset = "1s",
+        AT(grace_ms),
+    },
+    {
+        .name = "silence",
+        .help = "A member that says nothing for so long is dead.",
+        .type = PS_OPTION_DURATION_MS,
+        .min = 1000,
+        .max = 3600000,
+        .preset = "5s",
+        AT(silence_ms),
+    },
+    {
+        .name = "give-up",
+        .help = "A coordinator that says nothing for so long is lost.",
+        .type = PS_OPTION_DURATION_MS,
+        .min = 1000,
+        .max = 3600000,
+        .preset = "10s",
+        AT(give_up_ms),
+    },
+    {
+        .name = "lanes",
+        .group = "Resources",
+        .help = "Owner threads for the slots; 0: one per usable CPU, at most 4.",
+        .type = PS_OPTION_U32,
+        .max = PS_LANES_MAX,
+        .preset = "0",
+        AT(lanes),
+    },
+    {
+        .name = "memory-max",
+        .help = "Budget for weights and optimizer state; 0: no bound.",
+        .type = PS_OPTION_BYTES,
+        .preset = "0",
+        AT(memory_max),
+    },
+    {
+        .name = "die-with-parent",
+        .group = "Process",
+        .help = "End when the process that started this one ends, however it does.",
+        .type = PS_OPTION_BOOL,
+        AT(die_with_parent),
+    },
+    {
+        .name = "log-level",
+        .help = "Events to log.",
+        .type = PS_OPTION_ENUM,
+        .words = ps_log_level_words,
+        .preset = "info",
+        AT(log_level),
+    },
+    {
+        .name = "plant",
+        .help = "Test builds only: have this bug.",
+        .type = PS_OPTION_ENUM,
+        .words = plant_words,
+        .preset = "none",
+        AT(plant),
+    },
+};
+
+static const struct ps_option_table table = {.rows = rows, .n_rows = PS_ARRAY_LEN(rows)};
+static const struct ps_option_use uses[] = {{.table = &table, .offset = 0}};
+
+const struct ps_program ps_server_program = {
+    .name = "ps-server",
+    .summary =
+        "Holds slots of a model: answers pulls, applies pushes exactly once. One server of a "
+        "cluster is its coordinator.",
+    .notes = "Prints `ready address=HOST:PORT` to standard output once it serves.\n"
+             "Exit status: 0 stopped, 2 bad usage, 4 cluster lost, 74 disk error.",
+    .env_prefix = "PS_SERVER",
+    .uses = uses,
+    .n_uses = PS_ARRAY_LEN(uses),
+};

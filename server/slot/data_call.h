@@ -1,0 +1,53 @@
+#ifndef PS_SERVER_SLOT_DATA_CALL_H
+#define PS_SERVER_SLOT_DATA_CALL_H
+/*
+ * slot/data_call.h — one Pull, Push or PushPull between its arrival and its one reply.
+ *
+ *   svc_data: read, check whole ──> a share for each lane ──> the last lane finishes it
+ *
+ * Each lane writes only its own slots' entries of `reply` and `pages`; `n_pending` orders these
+ * writes before the reply. Whoever takes it to 0 answers; nobody touches the struct afterwards.
+ */
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/limits.h"
+#include "port/exec.h"
+#include "port/transport.h"
+#include "table/page.h"
+#include "wire/data_msg.h"
+
+struct ps_lane;
+struct ps_data_call;
+
+/** One lane's share of a call. */
+struct ps_share_mail {
+    struct ps_mail mail;
+    struct ps_data_call *call;
+    struct ps_lane *lane; /* NULL: the lane has no part in this call. */
+    uint64_t min_clock;   /* The lane's view when it answered. */
+    uint64_t term;
+    uint64_t parked_ns; /* When it was parked; 0: never. */
+    uint32_t retry_ms;  /* With BUSY in one of its slots. */
+};
+
+struct ps_data_call {
+    struct ps_call *call;
+    enum ps_data_kind kind;
+    struct ps_msg *msg;                        /* The request's bytes; records borrow from it. */
+    void (*finish)(struct ps_data_call *call); /* Runs on the last lane. */
+    void *arg;
+    uint64_t arrived_ns;
+    uint32_t n_lanes;
+    _Atomic uint32_t n_pending; /* Lanes that have not answered. */
+    struct ps_share_mail shares[PS_LANES_MAX];
+    struct ps_cursor payloads[PS_CALL_SLOTS_MAX]; /* Of request.push.slots, in their order. */
+    struct ps_page *pages[PS_CALL_PARTS_MAX];     /* Lent for request.pull.parts. */
+    struct ps_data_request request;
+    struct ps_data_reply reply;
+};
+
+/** A lane is done with its share. */
+void ps_data_call_share_done(struct ps_data_call *call);
+
+#endif

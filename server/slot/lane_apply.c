@@ -1,0 +1,277 @@
+/*
+ * lane_apply.c — committed records into tables. Deterministic: the same records in the same order
+ * give the same bits.
+ *
+ * Gradients are read where they arrived: in runs of a received message, at any alignment, with a
+ * float that may straddle two runs. Nothing of them is copied but those straddlers.
+ */
+#include <string.h>
+
+#include "base/assert.h"
+#include "num/kernel.h"
+#include "slot/lane_impl.h"
+
+/* Calls `use(arg, first, bytes, n)` for consecutive runs of whole floats of `c`. */
+struct run_user {
+    void (*use)(struct run_user *user, size_t first, const uint8_t *bytes, size_t n);
+};
+
+static void each_run(struct ps_cursor c, size_t n_floats, struct run_user *user)
+{
+    for (size_t i = 0; i < n_floats;) {
+        const uint8_t *bytes = NULL;
+        size_t n_bytes = ps_cursor_run(&c, (n_floats - i) * sizeof(float), &bytes);
+        PS_ASSERT(n_bytes > 0);
+        size_t n = n_bytes / sizeof(float);
+        if (n > 0) {
+            user->use(user, i, bytes, n);
+            i += n;
+        }
+        size_t n_over = n_bytes % sizeof(float);
+        if (n_over != 0) {
+            uint8_t straddler[sizeof(float)];
+            memcpy(straddler, bytes + n * sizeof(float), n_over);
+            ps_cursor_copy(&c, straddler + n_over, sizeof(float) - n_over);
+            user->use(user, i, straddler, 1);
+            i++;
+        }
+    }
+}
+
+struct page_update {
+    struct run_user user;
+    const struct ps_optim *optim;
+    struct ps_optim_step step;
+    struct ps_page *out;
+    const struct ps_page *in;
+};
+
+static void update_run(struct run_user *user, size_t first, const uint8_t *bytes, size_t n)
+{
+    struct page_update *u = PS_CONTAINER_OF(user, struct page_update, user);
+    float *state = u->out->state == NULL ? NULL : u->out->state + first;
+    u->optim->apply(&u->step, u->out->weights + first, u->in->weights + first, state, bytes, n);
+}
+
+/* One gradient of one block into its page. */
+static void apply_block(struct ps_lane *lane, const struct ps_part *part, float rate, float scale,
+                        struct ps_cursor values)
+{
+    struct ps_dense *dense = lane->tables[part->table];
+    const struct ps_table_info *info = &lane->options.catalogue->tables[part->table];
+    struct page_update u = {.user = {.use = update_run}, .optim = info->optim};
+
+    uint64_t n_fresh = dense->stats.n_fresh;
+    enum ps_status status = ps_dense_begin_write(dense, part->block, &u.out, &u.in);
+    PS_ASSERT(status == PS_OK); /* Reserved before the record was made. */
+    struct ps_optim_page counters = {
+        .t = u.out->t, .beta1_power = u.out->power[0], .beta2_power = u.out->power[1]};
+    ps_optim_page_next(&counters, &info->params);
+    u.out->t = counters.t;
+    u.out->power[0] = counters.beta1_power;
+    u.out->power[1] = counters.beta2_power;
+    u.step = ps_optim_step_of(&info->params, &counters, rate, scale);
+    u.step.stride = u.out->n;
+    each_run(values, u.out->n, &u.user);
+    ps_dense_end_write(dense, part->block, u.out);
+    ps_metric_add(lane->options.metrics, PS_METRIC_pages_fresh_total,
+                  dense->stats.n_fresh - n_fresh);
+}
+
+/* Pages for a push: the twins of all borrowed ones, or none. */
+static bool reserve_pages(struct ps_lane *lane, const struct ps_record_push *push)
+{
+    for (uint32_t i = 0; i < push->n_parts; i++) {
+        const struct ps_part *part = &push->parts[i];
+        /* A block is missing when this server could not make it; it will leave the job. */
+        if (part->table >= lane->n_tables ||
+            ps_dense_page(lane->tables[part->table], part->block) == NULL ||
+            ps_dense_reserve(lane->tables[part->table], part->block, PS_PAGE_WITHIN) != PS_OK) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool ps_lane_make_room(struct ps_lane *lane, const struct ps_record *record)
+{
+    const struct ps_record_push *push = &record->push;
+    if (record->kind == PS_RECORD_PUSH) {
+        return reserve_pages(lane, push);
+    }
+    PS_ASSERT(record->kind == PS_RECORD_STAGE && lane->staged_ahead == NULL);
+    lane->staged_ahead =
+        ps_mem_alloc(lane->options.mem, PS_MEM_STAGED,
+                     sizeof(struct ps_staged) + push->n_parts * sizeof(push->parts[0]));
+    return lane->staged_ahead != NULL;
+}
+
+void ps_lane_leave_room(struct ps_lane *lane, const struct ps_record *record)
+{
+    for (uint32_t i = 0; i < record->push.n_parts; i++) {
+        if (record->push.parts[i].table < lane->n_tables) {
+            ps_dense_unreserve(lane->tables[record->push.parts[i].table]);
+        }
+    }
+    ps_mem_free(lane->staged_ahead);
+    lane->staged_ahead = NULL;
+}
+
+static void apply_push(struct ps_lane *lane, const struct ps_record_push *push)
+{
+    struct ps_cursor payload = push->payload;
+    for (uint32_t i = 0; i < push->n_parts; i++) {
+        struct ps_cursor values = ps_cursor_split(&payload, push->parts[i].n_bytes);
+        apply_block(lane, &push->parts[i], push->rate, push->scale, values);
+    }
+}
+
+/* ---- Aggregated bsp ------------------------------------------------------------------------- */
+
+bool ps_lane_is_staged(const struct ps_lane *lane, const struct ps_record *record)
+{
+    const struct ps_record_push *push = &record->push;
+    ps_list_for_each (node, &lane->staged) {
+        const struct ps_staged *s = PS_CONTAINER_OF(node, struct ps_staged, node);
+        if (s->slot == record->slot && s->session == push->session && s->step == push->step &&
+            s->item.stream == push->item.stream && s->item.sequence == push->item.sequence &&
+            s->item.fragment == push->item.fragment) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void stage(struct ps_lane *lane, uint32_t slot, const struct ps_record_push *push)
+{
+    struct ps_staged *staged = lane->staged_ahead;
+    PS_ASSERT(staged != NULL); /* ps_lane_make_room has made it. */
+    lane->staged_ahead = NULL;
+    staged->slot = slot;
+    staged->session = push->session;
+    staged->step = push->step;
+    staged->item = push->item;
+    staged->rows = push->rows;
+    staged->rate = push->rate;
+    staged->n_parts = push->n_parts;
+    staged->payload = push->payload;
+    staged->msg = push->msg;
+    ps_msg_ref(staged->msg);
+    memcpy(staged->parts, push->parts, push->n_parts * sizeof(push->parts[0]));
+    ps_list_append(&lane->staged, &staged->node);
+}
+
+void ps_staged_free(struct ps_staged *staged)
+{
+    ps_list_remove(&staged->node);
+    ps_msg_unref(staged->msg);
+    ps_mem_free(staged);
+}
+
+/* What one block gets at the close of a step. */
+struct block_sum {
+    struct run_user user;
+    float *sum; /* [n] */
+    float weight;
+};
+
+static void sum_run(struct run_user *user, size_t first, const uint8_t *bytes, size_t n)
+{
+    struct block_sum *s = PS_CONTAINER_OF(user, struct block_sum, user);
+    ps_kernel_axpy(s->sum + first, s->weight, bytes, n);
+}
+
+/* Add the entry's gradient of the block, if it is staged here. */
+static bool add_entry(struct ps_lane *lane, const struct ps_record *record,
+                      const struct ps_close_entry *entry, const struct ps_part *want,
+                      struct block_sum *sum, float *ret_rate)
+{
+    ps_list_for_each (node, &lane->staged) {
+        const struct ps_staged *s = PS_CONTAINER_OF(node, struct ps_staged, node);
+        if (s->slot != record->slot || s->step != record->close.step ||
+            s->session != entry->session || s->item.stream != entry->lease ||
+            s->item.sequence != entry->unit) {
+            continue;
+        }
+        struct ps_cursor payload = s->payload;
+        for (uint32_t i = 0; i < s->n_parts; i++) {
+            struct ps_cursor values = ps_cursor_split(&payload, s->parts[i].n_bytes);
+            if (s->parts[i].table == want->table && s->parts[i].block == want->block) {
+                sum->weight = (float)entry->rows;
+                *ret_rate = s->rate;
+                each_run(values, want->n_bytes / sizeof(float), &sum->user);
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/*
+ * One block: sum(n_i * g_i) / sum(n_i) over the list. The list is ordered by (lease, unit), not by
+ * session, so the result does not depend on which worker computed which unit.
+ */
+static void close_block(struct ps_lane *lane, const struct ps_record *record,
+                        const struct ps_part *part)
+{
+    const struct ps_record_close *close = &record->close;
+    struct block_sum sum = {.user = {.use = sum_run}, .sum = lane->scratch};
+    uint64_t n_rows = 0;
+    float rate = 0.0f;
+    memset(lane->scratch, 0, part->n_bytes);
+    for (uint32_t i = 0; i < close->n_entries; i++) {
+        if (close->entries[i].rows > 0 &&
+            add_entry(lane, record, &close->entries[i], part, &sum, &rate)) {
+            n_rows += close->entries[i].rows;
+        }
+    }
+    if (n_rows > 0) {
+        /* Everybody waits for this step, and borrowers of other steps' pages come and go: a close
+         * goes beyond the budget of pages rather than fail. */
+        enum ps_status status =
+            ps_dense_reserve(lane->tables[part->table], part->block, PS_PAGE_BEYOND);
+        PS_ASSERT(status == PS_OK); /* The machine itself is out of memory. */
+        struct ps_slice slice = {.data = (const uint8_t *)lane->scratch, .n_bytes = part->n_bytes};
+        apply_block(lane, part, rate, 1.0f / (float)n_rows, ps_cursor_over(&slice, 1));
+        ps_dense_unreserve(lane->tables[part->table]);
+    }
+}
+
+static void apply_close(struct ps_lane *lane, const struct ps_record *record)
+{
+    if (lane->scratch == NULL) {
+        lane->scratch = ps_mem_alloc_beyond(lane->options.mem, PS_MEM_STAGED,
+                                            PS_BLOCK_FLOATS_MAX * sizeof(float));
+        PS_ASSERT(lane->scratch != NULL); /* The machine itself is out of memory. */
+    }
+    struct ps_layout_walk walk =
+        ps_layout_walk_slot(ps_catalogue_view(lane->options.catalogue), record->slot);
+    struct ps_layout_part at;
+    while (ps_layout_walk_next(&walk, &at)) {
+        /* As above: a server without the block is about to leave. */
+        if (at.table < lane->n_tables && ps_dense_page(lane->tables[at.table], at.block) != NULL) {
+            struct ps_part part = {.table = at.table,
+                                   .block = at.block,
+                                   .n_bytes = at.n_floats * (uint32_t)sizeof(float)};
+            close_block(lane, record, &part);
+        }
+    }
+    ps_list_for_each_safe (node, after, &lane->staged) {
+        struct ps_staged *s = PS_CONTAINER_OF(node, struct ps_staged, node);
+        if (s->slot == record->slot && s->step <= record->close.step) {
+            ps_staged_free(s);
+        }
+    }
+}
+
+void ps_lane_apply(struct ps_lane *lane, const struct ps_record *record)
+{
+    switch (record->kind) {
+    case PS_RECORD_PUSH: apply_push(lane, &record->push); break;
+    case PS_RECORD_STAGE: stage(lane, record->slot, &record->push); break;
+    case PS_RECORD_CLOSE: apply_close(lane, record); break;
+    case PS_RECORD_SESSIONS: /* Sessions and sequences live in slot_core, */
+    case PS_RECORD_FINISH: /* which took them when the record was proposed. */ break;
+    }
+    ps_slot_applied(lane->slots[record->slot], record->position);
+}

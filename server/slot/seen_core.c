@@ -1,0 +1,272 @@
+/* seen_core.c — see seen_core.h. */
+#include "slot/seen_core.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/rng.h"
+
+#define WINDOW PS_SEQUENCES_OPEN_MAX
+
+void ps_seen_init(struct ps_seen *seen, struct ps_seen_stream *streams, uint32_t n_streams_max)
+{
+    PS_ASSERT(n_streams_max > 0);
+    seen->streams = streams;
+    seen->n_streams_max = n_streams_max;
+    seen->n_finished = 0;
+}
+
+/*
+ * Open addressing with linear probing. Removal would break probe chains, so a removed stream is
+ * closed up by ps_seen_drop, which moves its followers.
+ */
+static uint32_t home(const struct ps_seen *seen, uint64_t key)
+{
+    return (uint32_t)(ps_mix64(key) % seen->n_streams_max);
+}
+
+static struct ps_seen_stream *find(const struct ps_seen *seen, uint64_t key)
+{
+    uint32_t at = home(seen, key);
+    for (uint32_t i = 0; i < seen->n_streams_max; i++) {
+        struct ps_seen_stream *stream = &seen->streams[at];
+        if (stream->key == key) {
+            return stream;
+        }
+        if (stream->key == 0) {
+            return NULL;
+        }
+        at = at + 1 == seen->n_streams_max ? 0 : at + 1;
+    }
+    return NULL;
+}
+
+static bool room_for_one(const struct ps_seen *seen)
+{
+    for (uint32_t i = 0; i < seen->n_streams_max; i++) {
+        if (seen->streams[i].key == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct ps_seen_stream *add(struct ps_seen *seen, uint64_t key)
+{
+    uint32_t at = home(seen, key);
+    for (uint32_t i = 0; i < seen->n_streams_max; i++) {
+        if (seen->streams[at].key == 0) {
+            seen->streams[at] = (struct ps_seen_stream){.key = key};
+            return &seen->streams[at];
+        }
+        at = at + 1 == seen->n_streams_max ? 0 : at + 1;
+    }
+    return NULL;
+}
+
+static bool finished(const struct ps_seen *seen, uint64_t key)
+{
+    uint32_t low = 0;
+    uint32_t high = seen->n_finished;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (seen->finished[mid].last < key) {
+            low = mid + 1;
+        } else {
+            high = mid;
+        }
+    }
+    return low < seen->n_finished && seen->finished[low].first <= key;
+}
+
+static bool bit(const struct ps_seen_stream *stream, uint64_t sequence)
+{
+    uint64_t at = sequence % WINDOW;
+    return (stream->window[at / 64] >> (at % 64) & 1) != 0;
+}
+
+static void set_bit(struct ps_seen_stream *stream, uint64_t sequence, bool on)
+{
+    uint64_t at = sequence % WINDOW;
+    uint64_t mask = 1ull << (at % 64);
+    if (on) {
+        stream->window[at / 64] |= mask;
+    } else {
+        stream->window[at / 64] &= ~mask;
+    }
+}
+
+static const struct ps_seen_partial *partial_of(const struct ps_seen_stream *stream,
+                                                uint64_t sequence)
+{
+    for (uint32_t i = 0; i < PS_SEEN_PARTIALS_MAX; i++) {
+        if (stream->partials[i].fragments != 0 && stream->partials[i].sequence == sequence) {
+            return &stream->partials[i];
+        }
+    }
+    return NULL;
+}
+
+static bool partial_room(const struct ps_seen_stream *stream)
+{
+    for (uint32_t i = 0; i < PS_SEEN_PARTIALS_MAX; i++) {
+        if (stream->partials[i].fragments == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum ps_seen_verdict ps_seen_look(const struct ps_seen *seen, const struct ps_seen_item *item)
+{
+    if (item->stream == 0 || item->n_fragments == 0 || item->n_fragments > PS_FRAGMENTS_MAX ||
+        item->fragment >= item->n_fragments || item->sequence >= PS_SEEN_SEQUENCES_MAX) {
+        return PS_SEEN_BAD;
+    }
+    if (finished(seen, item->stream)) {
+        return PS_SEEN_TAKEN;
+    }
+    const struct ps_seen_stream *stream = find(seen, item->stream);
+    if (stream == NULL) {
+        return item->sequence < WINDOW && room_for_one(seen) ? PS_SEEN_NEW : PS_SEEN_BUSY;
+    }
+    if (item->sequence < stream->low) {
+        return PS_SEEN_TAKEN;
+    }
+    if (item->sequence - stream->low >= WINDOW) {
+        return PS_SEEN_BUSY;
+    }
+    if (bit(stream, item->sequence)) {
+        return PS_SEEN_TAKEN;
+    }
+    const struct ps_seen_partial *partial = partial_of(stream, item->sequence);
+    if (partial == NULL) {
+        return item->n_fragments == 1 || partial_room(stream) ? PS_SEEN_NEW : PS_SEEN_BUSY;
+    }
+    if (partial->n_fragments != item->n_fragments) {
+        return PS_SEEN_BAD; /* Cut otherwise: some of it would be applied twice. */
+    }
+    return (partial->fragments >> item->fragment & 1) != 0 ? PS_SEEN_TAKEN : PS_SEEN_NEW;
+}
+
+/* Note the fragment; true when the sequence is now whole. */
+static bool complete(struct ps_seen_stream *stream, const struct ps_seen_item *item)
+{
+    if (item->n_fragments == 1) {
+        return true;
+    }
+    struct ps_seen_partial *partial = NULL;
+    for (uint32_t i = 0; i < PS_SEEN_PARTIALS_MAX; i++) {
+        struct ps_seen_partial *p = &stream->partials[i];
+        if (p->fragments != 0 && p->sequence == item->sequence) {
+            partial = p;
+            break;
+        }
+        if (p->fragments == 0) {
+            partial = p;
+        }
+    }
+    PS_ASSERT(partial != NULL);
+    partial->sequence = item->sequence;
+    partial->n_fragments = item->n_fragments;
+    partial->fragments |= 1ull << item->fragment;
+    uint64_t all = item->n_fragments == 64 ? UINT64_MAX : (1ull << item->n_fragments) - 1;
+    if (partial->fragments != all) {
+        return false;
+    }
+    partial->fragments = 0;
+    return true;
+}
+
+static void advance(struct ps_seen_stream *stream)
+{
+    while (bit(stream, stream->low)) {
+        set_bit(stream, stream->low, false);
+        stream->low++;
+    }
+}
+
+void ps_seen_take(struct ps_seen *seen, const struct ps_seen_item *item)
+{
+    PS_ASSERT(ps_seen_look(seen, item) == PS_SEEN_NEW);
+    struct ps_seen_stream *stream = find(seen, item->stream);
+    if (stream == NULL) {
+        stream = add(seen, item->stream);
+    }
+    PS_ASSERT(stream != NULL);
+    if (complete(stream, item)) {
+        set_bit(stream, item->sequence, true);
+        advance(stream);
+    }
+}
+
+void ps_seen_acked(struct ps_seen *seen, uint64_t key, uint64_t below)
+{
+    PS_ASSERT(key != 0 && below <= PS_SEEN_SEQUENCES_MAX);
+    struct ps_seen_stream *stream = find(seen, key);
+    if (stream == NULL && below > 0 && !finished(seen, key)) {
+        stream = add(seen, key); /* A new holder of a lease may start above the window. */
+    }
+    if (stream == NULL || below <= stream->low) {
+        return;
+    }
+    for (uint32_t i = 0; i < PS_SEEN_PARTIALS_MAX; i++) {
+        if (stream->partials[i].sequence < below) {
+            stream->partials[i].fragments = 0;
+        }
+    }
+    if (below - stream->low >= WINDOW) {
+        memset(stream->window, 0, sizeof(stream->window));
+        stream->low = below;
+    }
+    while (stream->low < below) {
+        set_bit(stream, stream->low, false);
+        stream->low++;
+    }
+    advance(stream);
+}
+
+bool ps_seen_finish(struct ps_seen *seen, const struct ps_seen_range *ranges, uint32_t n)
+{
+    if (n > PS_SEEN_FINISHED_MAX) {
+        return false;
+    }
+    memcpy(seen->finished, ranges, n * sizeof(ranges[0]));
+    seen->n_finished = n;
+    for (uint32_t i = 0; i < seen->n_streams_max;) {
+        uint64_t key = seen->streams[i].key;
+        if (key != 0 && finished(seen, key)) {
+            ps_seen_drop(seen, key); /* Another stream may have moved to i: look again. */
+        } else {
+            i++;
+        }
+    }
+    return true;
+}
+
+void ps_seen_drop(struct ps_seen *seen, uint64_t key)
+{
+    struct ps_seen_stream *stream = find(seen, key);
+    if (stream == NULL) {
+        return;
+    }
+    uint32_t hole = (uint32_t)(stream - seen->streams);
+    seen->streams[hole].key = 0;
+    /* Close up: a follower moves into the hole unless its home lies behind the hole. */
+    uint32_t at = hole;
+    for (uint32_t i = 1; i < seen->n_streams_max; i++) {
+        at = at + 1 == seen->n_streams_max ? 0 : at + 1;
+        if (seen->streams[at].key == 0) {
+            break;
+        }
+        uint32_t from_home =
+            (at + seen->n_streams_max - home(seen, seen->streams[at].key)) % seen->n_streams_max;
+        uint32_t from_hole = (at + seen->n_streams_max - hole) % seen->n_streams_max;
+        if (from_home >= from_hole) {
+            seen->streams[hole] = seen->streams[at];
+            seen->streams[at].key = 0;
+            hole = at;
+        }
+    }
+}

@@ -1,0 +1,408 @@
+/* attend.c — see attend.h. */
+#include "svc/attend.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "obs/log.h"
+#include "svc/attend_impl.h"
+#include "wire/pack.h"
+
+#define METHOD_JOIN     "/ps.v1.Coordinator/Join"
+#define METHOD_ATTEND   "/ps.v1.Coordinator/Attend"
+#define JOIN_TIMEOUT_MS 5000u
+#define GIVE_UP_MS      10000u
+#define REPORT_BYTES    1024u /* A server's report; the longest is about 200. */
+
+/* A message on its way from a transport thread to the executor. */
+struct arrival {
+    struct ps_mail mail;
+    struct ps_attend *attend;
+    struct ps_msg *msg;
+};
+
+static void stop_if_idle(struct ps_attend *attend)
+{
+    if (attend->stopping && !attend->joining && attend->stream == NULL && attend->n_updates == 0 &&
+        attend->stop_done != NULL) {
+        void (*done)(void *arg) = attend->stop_done;
+        attend->stop_done = NULL;
+        done(attend->stop_arg);
+    }
+}
+
+static void changed(struct ps_attend *attend)
+{
+    if (attend->options.changed != NULL && !attend->stopping) {
+        attend->options.changed(attend->options.arg);
+    }
+}
+
+void ps_attend_lose(struct ps_attend *attend, const struct ps_error *err)
+{
+    if (attend->view.lost.status == PS_OK && !attend->stopping) {
+        attend->view.lost = *err;
+        changed(attend);
+    }
+}
+
+static void retry_later(struct ps_attend *attend)
+{
+    attend->retry_at_ms =
+        ps_exec_now_ms(attend->options.exec) + ps_backoff_next_ms(&attend->backoff, &attend->rng);
+}
+
+/* ---- Reports -------------------------------------------------------------------------------- */
+
+static void fill_stats(const struct ps_attend *attend, Ps__V1__ServerStats *stats)
+{
+    const struct ps_metrics *m = attend->options.metrics;
+    if (m == NULL) {
+        return;
+    }
+    stats->pushes = ps_metric_get(m, PS_METRIC_push_total);
+    stats->pulls = ps_metric_get(m, PS_METRIC_pull_total);
+    stats->bytes_pushed = ps_metric_get(m, PS_METRIC_bytes_pushed_total);
+    stats->bytes_pulled = ps_metric_get(m, PS_METRIC_bytes_pulled_total);
+    stats->repeats = ps_metric_get(m, PS_METRIC_pushes_repeated_total);
+    stats->parked_now = ps_metric_get(m, PS_METRIC_pulls_parked);
+    stats->parked = ps_metric_get(m, PS_METRIC_pulls_parked_total);
+    stats->copied_push_bytes = ps_metric_get(m, PS_METRIC_bytes_copied_push_total);
+    stats->copied_pull_bytes = ps_metric_get(m, PS_METRIC_bytes_copied_pull_total);
+    if (attend->options.mem != NULL) {
+        stats->memory_bytes = atomic_load(&attend->options.mem->used[PS_MEM_PAGES]);
+    }
+}
+
+static void send_report(struct ps_attend *attend)
+{
+    if (attend->stream == NULL) {
+        return;
+    }
+    uint8_t bytes[REPORT_BYTES];
+    Ps__V1__ServerStats stats = PS__V1__SERVER_STATS__INIT;
+    Ps__V1__ServerReport server = PS__V1__SERVER_REPORT__INIT;
+    Ps__V1__AttendReport report = PS__V1__ATTEND_REPORT__INIT;
+    fill_stats(attend, &stats);
+    server.placement_version = attend->acked.placement_version;
+    server.sessions_version = attend->acked.sessions_version;
+    server.catalogue_version = attend->acked.catalogue_version;
+    server.finished_version = attend->acked.finished_version;
+    server.closed_steps = attend->acked.closed_steps;
+    server.stats = &stats;
+    report.session.len = sizeof(attend->options.session.bytes);
+    report.session.data = attend->options.session.bytes;
+    report.session_number = attend->session_number;
+    report.term = attend->term;
+    report.generation = attend->generation;
+    report.server = &server;
+    bool fits = false;
+    size_t n_bytes = ps_wire_pack(&report.base, bytes, sizeof(bytes), &fits);
+    PS_ASSERT(fits);
+    struct ps_out out = {.head = bytes, .n_head_bytes = n_bytes};
+    (void)ps_stream_send(attend->stream, &out); /* Refused: the next heartbeat repeats it. */
+}
+
+void ps_attend_update_done(struct ps_attend *attend, const struct ps_lane_update *update)
+{
+    struct ps_attend_acked *acked = &attend->acked;
+    PS_ASSERT(attend->n_updates > 0);
+    attend->n_updates--;
+    if (atomic_load(&update->status) != PS_OK) {
+        struct ps_error err;
+        (void)ps_fail(&err, (enum ps_status)atomic_load(&update->status),
+                      "this server cannot hold its part of the tables");
+        ps_attend_lose(attend, &err);
+        stop_if_idle(attend);
+        return;
+    }
+    if (update->has_placement) {
+        acked->placement_version = update->placement_version;
+    }
+    if (update->has_sessions && update->sessions.version > acked->sessions_version) {
+        acked->sessions_version = update->sessions.version;
+    }
+    if (update->has_finish && update->finish.version > acked->finished_version) {
+        acked->finished_version = update->finish.version;
+    }
+    if (update->has_close && update->close.step >= acked->closed_steps) {
+        acked->closed_steps = update->close.step + 1;
+    }
+    bool news = update->has_placement || update->has_sessions || update->has_finish ||
+                update->has_close || update->n_tables > acked->catalogue_version;
+    if (update->n_tables > acked->catalogue_version) {
+        acked->catalogue_version = update->n_tables;
+        atomic_store_explicit(&attend->options.catalogue->n_tables, update->n_tables,
+                              memory_order_release);
+    }
+    if (news) {
+        send_report(attend);
+    }
+    stop_if_idle(attend);
+}
+
+/* ---- The stream ----------------------------------------------------------------------------- */
+
+static void take_state(struct ps_attend *attend, const Ps__V1__AttendState *state)
+{
+    struct ps_error err;
+    if (state->term < attend->term) {
+        return; /* A deposed coordinator. */
+    }
+    attend->heard_ms = ps_exec_now_ms(attend->options.exec);
+    ps_backoff_reset(&attend->backoff);
+    attend->term = state->term;
+    if (state->generation != attend->generation) {
+        attend->generation = state->generation;
+        atomic_store_explicit(&attend->options.svc->generation, state->generation,
+                              memory_order_relaxed);
+    }
+    if (state->fenced) {
+        (void)ps_fail(&err, PS_ERR_FENCED, "the coordinator closed this server's session: %s",
+                      state->reason[0] != '\0' ? state->reason : "it was silent too long");
+        ps_attend_lose(attend, &err);
+        return;
+    }
+    if (ps_attend_take_state(attend, state, &err) != PS_OK) {
+        ps_attend_lose(attend, &err);
+        return;
+    }
+    if (attend->view.job != (uint32_t)state->job) {
+        attend->view.job = (uint32_t)state->job;
+        if (state->job == PS__V1__JOB_STATE__CLUSTER_LOST) {
+            (void)ps_fail(&err, PS_ERR_LOST, "%s", state->reason);
+            ps_attend_lose(attend, &err);
+        }
+        changed(attend);
+    }
+}
+
+static void run_arrival(struct ps_mail *mail)
+{
+    struct arrival *arrival = PS_CONTAINER_OF(mail, struct arrival, mail);
+    struct ps_attend *attend = arrival->attend;
+    if (!attend->stopping && attend->view.lost.status == PS_OK) {
+        Ps__V1__AttendState *state = (Ps__V1__AttendState *)ps_wire_unpack(
+            &ps__v1__attend_state__descriptor, arrival->msg->slices, arrival->msg->n_slices,
+            attend->options.mem);
+        if (state != NULL) {
+            take_state(attend, state);
+            ps_wire_unpacked_free(&state->base);
+        } else if (attend->stream != NULL) {
+            ps_stream_close(attend->stream, PS_ERR_CORRUPT); /* Groups come once: start over. */
+        }
+    }
+    ps_msg_unref(arrival->msg);
+    ps_mem_free(arrival);
+}
+
+/* On a transport thread, as the two below. */
+static void on_message(void *arg, struct ps_msg *msg)
+{
+    struct ps_attend *attend = arg;
+    struct arrival *arrival = ps_mem_alloc(NULL, PS_MEM_CALLS, sizeof(*arrival));
+    PS_ASSERT(arrival != NULL); /* Uncounted and tiny: the machine itself is out of memory. */
+    *arrival = (struct arrival){.mail.run = run_arrival, .attend = attend, .msg = msg};
+    ps_exec_post(attend->options.exec, &arrival->mail);
+}
+
+static void on_closed(void *arg, enum ps_status status PS_UNUSED)
+{
+    struct ps_attend *attend = arg;
+    ps_exec_post(attend->options.exec, &attend->stream_closed);
+}
+
+static void on_join_done(struct ps_request *request)
+{
+    struct ps_attend *attend = PS_CONTAINER_OF(request, struct ps_attend, join);
+    ps_exec_post(attend->options.exec, &attend->join_done);
+}
+
+static void run_stream_closed(struct ps_mail *mail)
+{
+    struct ps_attend *attend = PS_CONTAINER_OF(mail, struct ps_attend, stream_closed);
+    ps_stream_release(attend->stream);
+    attend->stream = NULL;
+    retry_later(attend);
+    stop_if_idle(attend);
+}
+
+static void open_stream(struct ps_attend *attend)
+{
+    static const struct ps_stream_events events = {.message = on_message, .closed = on_closed};
+    attend->stream_closed.run = run_stream_closed;
+    attend->stream = ps_stream_open(attend->channel, METHOD_ATTEND, &events, attend);
+    send_report(attend);
+}
+
+/* ---- Joining -------------------------------------------------------------------------------- */
+
+static void start_join(struct ps_attend *attend)
+{
+    uint8_t bytes[REPORT_BYTES];
+    Ps__V1__JoinRequest join = PS__V1__JOIN_REQUEST__INIT;
+    join.protocol_min = PS_PROTOCOL_MIN;
+    join.protocol_max = PS_PROTOCOL_MAX;
+    join.kind = PS__V1__SESSION_KIND__SERVER;
+    join.name = attend->name;
+    join.address = attend->address;
+    join.session.len = sizeof(attend->options.session.bytes);
+    join.session.data = attend->options.session.bytes;
+    bool fits = false;
+    size_t n_bytes = ps_wire_pack(&join.base, bytes, sizeof(bytes), &fits);
+    PS_ASSERT(fits);
+    attend->join = (struct ps_request){
+        .method = METHOD_JOIN,
+        .timeout_ms = JOIN_TIMEOUT_MS,
+        .out = {.head = bytes, .n_head_bytes = n_bytes},
+        .done = on_join_done,
+    };
+    attend->joining = true;
+    ps_request_start(attend->channel, &attend->join);
+}
+
+static void joined(struct ps_attend *attend, const Ps__V1__JoinReply *reply)
+{
+    attend->heard_ms = ps_exec_now_ms(attend->options.exec);
+    ps_backoff_reset(&attend->backoff);
+    attend->session_number = reply->session_number;
+    attend->term = reply->term;
+    attend->generation = reply->generation;
+    attend->view.index = reply->server_index;
+    attend->view.joined = true;
+    ps_log(PS_LOG_INFO, "server.joined", "index=%u session=%llu term=%llu", reply->server_index,
+           (unsigned long long)reply->session_number, (unsigned long long)reply->term);
+    open_stream(attend);
+    changed(attend);
+}
+
+static void run_join_done(struct ps_mail *mail)
+{
+    struct ps_attend *attend = PS_CONTAINER_OF(mail, struct ps_attend, join_done);
+    struct ps_request *join = &attend->join;
+    attend->joining = false;
+    if (join->err.status == PS_OK && !attend->stopping) {
+        Ps__V1__JoinReply *reply = (Ps__V1__JoinReply *)ps_wire_unpack(
+            &ps__v1__join_reply__descriptor, join->reply->slices, join->reply->n_slices,
+            attend->options.mem);
+        if (reply != NULL) {
+            joined(attend, reply);
+            ps_wire_unpacked_free(&reply->base);
+        } else {
+            retry_later(attend);
+        }
+    } else if (ps_status_retryable(join->err.status)) {
+        retry_later(attend);
+    } else if (join->err.status != PS_OK) {
+        (void)ps_wrap(&join->err, join->err.status, "coordinator %s refused this server",
+                      attend->coordinator);
+        ps_attend_lose(attend, &join->err);
+    }
+    ps_msg_unref(join->reply);
+    join->reply = NULL;
+    stop_if_idle(attend);
+}
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+static void run_timer(struct ps_timer *timer)
+{
+    struct ps_attend *attend = PS_CONTAINER_OF(timer, struct ps_attend, timer);
+    uint64_t now_ms = ps_exec_now_ms(attend->options.exec);
+    if (attend->stopping || attend->view.lost.status != PS_OK) {
+        return;
+    }
+    /* Daemons of one job start in any order: joining may take longer than silence later. */
+    uint64_t patience_ms = attend->options.give_up_ms * (attend->view.joined ? 1ull : 3ull);
+    if (now_ms - attend->heard_ms > patience_ms) {
+        struct ps_error err;
+        (void)ps_fail(&err, PS_ERR_LOST, "coordinator (%s) has been silent for %llu s",
+                      attend->coordinator,
+                      (unsigned long long)((now_ms - attend->heard_ms) / 1000));
+        ps_attend_lose(attend, &err);
+        return;
+    }
+    if (!attend->view.joined) {
+        if (!attend->joining && now_ms >= attend->retry_at_ms) {
+            start_join(attend);
+        }
+    } else if (attend->stream != NULL) {
+        send_report(attend);
+    } else if (now_ms >= attend->retry_at_ms) {
+        open_stream(attend);
+    }
+    bool waiting = attend->stream == NULL;
+    ps_timer_start(attend->options.exec, &attend->timer, waiting ? 20 : PS_HEARTBEAT_MS);
+}
+
+static bool copy_text(char *to, size_t n_room, const char *from)
+{
+    size_t n = strlen(from);
+    if (n >= n_room) {
+        return false;
+    }
+    memcpy(to, from, n + 1);
+    return true;
+}
+
+enum ps_status ps_attend_create(const struct ps_attend_options *options, struct ps_attend **ret,
+                                struct ps_error *err)
+{
+    struct ps_attend *attend = ps_mem_alloc(options->mem, PS_MEM_SESSIONS, sizeof(*attend));
+    if (attend == NULL) {
+        return ps_fail(err, PS_ERR_NOMEM, "no memory for attending");
+    }
+    attend->options = *options;
+    if (attend->options.give_up_ms == 0) {
+        attend->options.give_up_ms = GIVE_UP_MS;
+    }
+    enum ps_status status = PS_OK;
+    if (!copy_text(attend->coordinator, sizeof(attend->coordinator), options->coordinator) ||
+        !copy_text(attend->address, sizeof(attend->address), options->address) ||
+        !copy_text(attend->name, sizeof(attend->name), options->name)) {
+        status = ps_fail(err, PS_ERR_INVALID, "an address or name is too long");
+    } else {
+        status = ps_channel_open(options->transport, attend->coordinator, PS_TRAFFIC_CONTROL,
+                                 options->creds, &attend->channel, err);
+    }
+    if (status != PS_OK) {
+        ps_mem_free(attend);
+        return status;
+    }
+    attend->rng = ps_rng_from(options->seed);
+    attend->join_done.run = run_join_done;
+    attend->heard_ms = ps_exec_now_ms(options->exec);
+    ps_timer_init(&attend->timer, run_timer);
+    ps_timer_start(options->exec, &attend->timer, 0);
+    *ret = attend;
+    return PS_OK;
+}
+
+void ps_attend_view(const struct ps_attend *attend, struct ps_attend_view *ret)
+{
+    *ret = attend->view;
+}
+
+void ps_attend_stop(struct ps_attend *attend, void (*done)(void *arg), void *arg)
+{
+    attend->stopping = true;
+    attend->stop_done = done;
+    attend->stop_arg = arg;
+    ps_timer_stop(attend->options.exec, &attend->timer);
+    if (attend->stream != NULL) {
+        ps_stream_close(attend->stream, PS_OK);
+    }
+    if (attend->joining) {
+        ps_request_cancel(attend->channel, &attend->join);
+    }
+    stop_if_idle(attend);
+}
+
+void ps_attend_destroy(struct ps_attend *attend)
+{
+    if (attend == NULL) {
+        return;
+    }
+    ps_channel_close(attend->channel);
+    ps_mem_free(attend);
+}

@@ -1,0 +1,68 @@
+#ifndef PS_SERVER_SVC_ATTEND_IMPL_H
+#define PS_SERVER_SVC_ATTEND_IMPL_H
+/*
+ * svc/attend_impl.h — the inside of attending, shared by attend.c (joining, stream, reports) and
+ * attend_state.c (states into updates of lanes). Nobody else includes it.
+ */
+#include "base/rng.h"
+#include "cluster/backoff.h"
+#include "coordinator.pb-c.h"
+#include "slot/record.h"
+#include "svc/attend.h"
+
+/** What every lane has applied; each number only grows. */
+struct ps_attend_acked {
+    uint64_t placement_version;
+    uint64_t sessions_version;
+    uint64_t catalogue_version;
+    uint64_t finished_version;
+    uint64_t closed_steps;
+};
+
+struct ps_attend {
+    struct ps_attend_options options;
+    char coordinator[PS_ADDRESS_BYTES_MAX + 1];
+    char address[PS_ADDRESS_BYTES_MAX + 1];
+    char name[PS_NAME_BYTES_MAX + 1];
+    struct ps_attend_view view;
+    struct ps_channel *channel;
+    struct ps_request join;
+    struct ps_mail join_done;
+    bool joining; /* The request is under way. */
+    struct ps_stream *stream;
+    struct ps_mail stream_closed;
+    struct ps_timer timer; /* Heartbeat; retries before that. */
+    struct ps_backoff backoff;
+    struct ps_rng rng;
+    uint64_t retry_at_ms; /* Not before: the next Join or stream. */
+    uint64_t heard_ms;    /* Last sign of the coordinator. */
+    uint64_t session_number;
+    uint64_t term;
+    uint64_t generation;
+    struct ps_attend_acked acked;
+    uint32_t n_tables;  /* Written to the catalogue; published when the lanes have them. */
+    uint32_t n_updates; /* Under way in the lanes. */
+    bool stopping;
+    void (*stop_done)(void *arg);
+    void *stop_arg;
+    /* The latest lists, for slots that become ours later. */
+    struct ps_open_session sessions[PS_SESSIONS_MAX];
+    uint32_t n_sessions;
+    uint64_t sessions_version;
+    struct ps_seen_range ranges[PS_SEEN_FINISHED_MAX];
+    uint32_t n_ranges;
+    uint64_t finished_version;
+};
+
+/** Take one state over: post the lanes' update, remember what is ours. */
+PS_MUST_CHECK enum ps_status ps_attend_take_state(struct ps_attend *attend,
+                                                  const Ps__V1__AttendState *state,
+                                                  struct ps_error *err);
+
+/** An update has gone through all lanes. In attend.c. */
+void ps_attend_update_done(struct ps_attend *attend, const struct ps_lane_update *update);
+
+/** Nothing more will come: say so once. In attend.c. */
+void ps_attend_lose(struct ps_attend *attend, const struct ps_error *err);
+
+#endif

@@ -1,0 +1,36 @@
+#ifndef PS_SERVER_SVC_SVC_DATA_H
+#define PS_SERVER_SVC_SVC_DATA_H
+/*
+ * svc/svc_data.h — Pull, Push and PushPull between the wire and the lanes.
+ *
+ * Runs on transport threads: reads a message, checks the whole call (shapes, tables, lengths,
+ * finite values) before any lane sees it, hands each lane its share; the last lane sends the one
+ * reply, which borrows the pages. Decides nothing, blocks on nothing.
+ */
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/mem.h"
+#include "obs/metric.h"
+#include "port/exec.h"
+#include "port/transport.h"
+#include "slot/catalogue.h"
+#include "slot/lane.h"
+
+#define PS_SVC_DATA_METHODS 3u
+
+struct ps_svc_data {
+    struct ps_mem *mem;
+    struct ps_metrics *metrics;
+    struct ps_exec *exec; /* For its clock. */
+    const struct ps_catalogue *catalogue;
+    struct ps_lane *lanes[PS_LANES_MAX];
+    uint32_t n_lanes;
+    _Atomic uint64_t generation; /* Set by attending; 0: not known yet. */
+    _Atomic uint64_t n_open;     /* Calls under way. */
+};
+
+/** The rows for the listener: PS_SVC_DATA_METHODS of them. */
+void ps_svc_data_methods(struct ps_svc_data *svc, struct ps_method *ret);
+
+#endif

@@ -1,0 +1,99 @@
+/* table_def.c — see table_def.h. */
+#include "svc/table_def.h"
+
+#include <string.h>
+
+#include "base/limits.h"
+#include "coordinator.pb-c.h"
+
+static enum ps_status read_optimizer(const Ps__V1__Optimizer *from, const struct ps_optim **ret,
+                                     struct ps_optim_params *ret_params, struct ps_error *err)
+{
+    const char *name = from == NULL || from->name[0] == '\0' ? "sgd" : from->name;
+    const struct ps_optim *optim = ps_optim_find(name);
+    if (optim == NULL) {
+        return ps_fail(err, PS_ERR_INVALID, "no optimizer is called '%.32s'", name);
+    }
+    struct ps_optim_params params = optim->defaults;
+    if (from != NULL) {
+        params.momentum = from->momentum;
+        params.beta1 = from->beta1;
+        params.beta2 = from->beta2;
+        params.epsilon = from->epsilon;
+        params.weight_decay = from->weight_decay;
+        params.l2 = from->l2;
+    }
+    enum ps_status status = optim->check(&params, err);
+    if (status == PS_OK) {
+        *ret = optim;
+        *ret_params = params;
+    }
+    return status;
+}
+
+static enum ps_status read_definition(const Ps__V1__TableDefinition *from, uint32_t first_slot,
+                                      struct ps_layout *layout, struct ps_table_info *info,
+                                      struct ps_error *err)
+{
+    if (from->dtype != PS__V1__TABLE_DTYPE__FLOAT32) {
+        return ps_fail(err, PS_ERR_INVALID, "dtype %d is not known", (int)from->dtype);
+    }
+    if (strlen(from->name) > PS_NAME_BYTES_MAX || from->n_shape > PS_DIMS_MAX) {
+        return ps_fail(err, PS_ERR_INVALID, "name or shape is too long");
+    }
+    enum ps_status status =
+        ps_layout_table(from->shape, (uint32_t)from->n_shape, first_slot, layout, err);
+    if (status != PS_OK) {
+        return ps_wrap(err, status, "table '%s'", from->name);
+    }
+    /* The slot of the first block has the most. Other tables add to it: this refuses what can never
+     * work; a slot that all tables together overfill refuses their pushes as INVALID. */
+    struct ps_layout_view alone = {.tables = layout, .n_tables = 1};
+    if (ps_layout_slot_fragments(alone, first_slot) > PS_FRAGMENTS_MAX) {
+        return ps_fail(err, PS_ERR_INVALID,
+                       "table '%s': %llu elements are more than %u calls per slot", from->name,
+                       (unsigned long long)layout->n_elements, PS_FRAGMENTS_MAX);
+    }
+    status = read_optimizer(from->optimizer, &info->optim, &info->params, err);
+    if (status != PS_OK) {
+        return ps_wrap(err, status, "table '%s'", from->name);
+    }
+    struct ps_dense_spec *spec = &info->spec;
+    *spec = (struct ps_dense_spec){
+        .dtype = PS_DTYPE_F32,
+        .n_dims = (uint32_t)from->n_shape,
+        .n_elements = layout->n_elements,
+        .block_floats = layout->block_floats,
+        .state_per_elem = info->optim->state_per_elem,
+        .init = {.kind = (enum ps_init_kind)from->init,
+                 .scale = from->init_scale,
+                 .seed = from->seed},
+    };
+    memcpy(spec->name, from->name, strlen(from->name) + 1);
+    memcpy(spec->dims, from->shape, from->n_shape * sizeof(from->shape[0]));
+    if (!ps_init_valid(&spec->init)) {
+        return ps_fail(err, PS_ERR_INVALID, "table '%s': initialiser %d with scale %g", from->name,
+                       (int)from->init, (double)from->init_scale);
+    }
+    return PS_OK;
+}
+
+enum ps_status ps_table_def_check(const struct Ps__V1__TableDefinition *definition,
+                                  struct ps_error *err)
+{
+    struct ps_layout layout;
+    struct ps_table_info info;
+    return read_definition(definition, 0, &layout, &info, err);
+}
+
+enum ps_status ps_table_def_read(const struct Ps__V1__Table *table, struct ps_layout *ret_layout,
+                                 struct ps_table_info *ret_info, struct ps_error *err)
+{
+    if (table->definition == NULL || table->first_slot >= PS_SLOTS) {
+        return ps_fail(err, PS_ERR_INVALID, "table %u has no definition", table->number);
+    }
+    enum ps_status status =
+        read_definition(table->definition, table->first_slot, ret_layout, ret_info, err);
+    ret_info->spec.id = table->number;
+    return status;
+}

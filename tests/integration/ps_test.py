@@ -1,0 +1,269 @@
+"""What the integration tests share: data made on the spot, the programs, their reports.
+
+The programs' paths come in the environment (PS_BIN_*), set by meson.build. Everything else is
+Python's standard library, so the tests run on a bare machine.
+"""
+
+import array
+import contextlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+RUN = os.environ.get("PS_BIN_RUN", "build/bin/ps-run")
+SERVER = os.environ.get("PS_BIN_SERVER", "build/bin/ps-server")
+WORKER = os.environ.get("PS_BIN_WORKER", "build/bin/ps-worker")
+CTL = os.environ.get("PS_BIN_CTL", "build/bin/psctl")
+
+FASHION = "/usr/share/datasets/fashion-mnist"
+
+# A sanitizer build is several times slower; waits are stretched, promises are not.
+SLOW = float(os.environ.get("PS_TEST_SLOW", "1"))
+
+
+# ---- Data -----------------------------------------------------------------------------------
+
+
+def write_images(path, images, side):
+    with open(path, "wb") as f:
+        f.write(struct.pack(">IIII", 2051, len(images), side, side))
+        for image in images:
+            f.write(bytes(image))
+
+
+def write_labels(path, labels):
+    with open(path, "wb") as f:
+        f.write(struct.pack(">II", 2049, len(labels)))
+        f.write(bytes(labels))
+
+
+def make_idx(folder, rows=1000, test_rows=200, side=8, classes=10, seed=1):
+    """A folder of IDX files: one blurred spot of light per class, and noise."""
+    rng = random.Random(seed)
+    centres = [[rng.randrange(256) for _ in range(side * side)] for _ in range(classes)]
+
+    def image(label):
+        noise = rng.randbytes(side * side)
+        return [(3 * c + n) // 4 for c, n in zip(centres[label], noise)]
+
+    os.makedirs(folder, exist_ok=True)
+    for name, n in (("train", rows), ("t10k", test_rows)):
+        labels = [i % classes for i in range(n)]
+        rng.shuffle(labels)
+        write_images(f"{folder}/{name}-images-idx3-ubyte", [image(l) for l in labels], side)
+        write_labels(f"{folder}/{name}-labels-idx1-ubyte", labels)
+    return folder
+
+
+# ---- Programs -------------------------------------------------------------------------------
+
+
+def run(*args, program=RUN, timeout=60, env=None):
+    """Run a program to its end; (exit status, stdout, stderr)."""
+    done = subprocess.run(
+        [program, *map(str, args)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout * SLOW,
+        env={**os.environ, **(env or {})},
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def report_of(stdout):
+    return json.loads(stdout.strip().splitlines()[-1])
+
+
+class Running:
+    """A ps-run (or another program) under way, with what it says on standard error."""
+
+    def __init__(self, *args, program=RUN, env=None):
+        self.process = subprocess.Popen(
+            [program, *map(str, args)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **(env or {})},
+        )
+        self.lines = []
+        self.stdout = ""
+        self.changed = threading.Condition()
+        self.readers = [
+            threading.Thread(target=self._read_stderr, daemon=True),
+            threading.Thread(target=self._read_stdout, daemon=True),
+        ]
+        for reader in self.readers:
+            reader.start()
+
+    def _read_stderr(self):
+        for line in self.process.stderr:
+            with self.changed:
+                self.lines.append(line.rstrip("\n"))
+                self.changed.notify_all()
+
+    def _read_stdout(self):
+        for line in self.process.stdout:
+            with self.changed:
+                self.stdout += line
+                self.changed.notify_all()
+
+    def wait_line(self, pattern, timeout=30, stdout=False):
+        """The match of the first line that has `pattern`."""
+        end = time.monotonic() + timeout * SLOW
+        with self.changed:
+            while True:
+                for line in self.stdout.splitlines() if stdout else self.lines:
+                    match = re.search(pattern, line)
+                    if match:
+                        return match
+                left = end - time.monotonic()
+                if left <= 0 or (self.process.poll() is not None and not self._reading()):
+                    raise AssertionError(f"no line matches {pattern!r}:\n" + self.text())
+                self.changed.wait(min(left, 0.2))
+
+    def _reading(self):
+        return any(reader.is_alive() for reader in self.readers)
+
+    def pid_of(self, name):
+        """Process id of "worker 2", as ps-run says it."""
+        return int(self.wait_line(rf"{name} is process (\d+)").group(1))
+
+    def wait(self, timeout=60):
+        status = self.process.wait(timeout * SLOW)
+        for reader in self.readers:
+            reader.join(5)
+        return status
+
+    def text(self):
+        return "\n".join(self.lines)
+
+    def report(self):
+        return report_of(self.stdout)
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        for reader in self.readers:
+            reader.join(5)
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+
+def exists(pid):
+    """Whether the process runs; one that has ended and was not waited for does not."""
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def wait_until(what, condition, timeout=10):
+    end = time.monotonic() + timeout * SLOW
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {timeout} s: {what}")
+        time.sleep(0.02)
+
+
+def free_port(n=1):
+    """The first of `n` ports in a row that are free now."""
+    for _ in range(100):
+        first = random.randrange(20000, 32000)
+        with contextlib.ExitStack() as stack:
+            try:
+                for i in range(n):
+                    s = stack.enter_context(socket.socket())
+                    s.bind(("127.0.0.1", first + i))
+                return first
+            except OSError:
+                continue
+    raise AssertionError("no free ports")
+
+
+# ---- Models ---------------------------------------------------------------------------------
+
+
+def read_safetensors(path):
+    """{name: (shape, floats)}, written from the format's description alone."""
+    with open(path, "rb") as f:
+        data = f.read()
+    (n,) = struct.unpack("<Q", data[:8])
+    head = json.loads(data[8 : 8 + n])
+    tensors = {}
+    for name, entry in head.items():
+        if name == "__metadata__":
+            continue
+        assert entry["dtype"] == "F32"
+        begin, end = entry["data_offsets"]
+        values = array.array("f", data[8 + n + begin : 8 + n + end])
+        count = 1
+        for dim in entry["shape"]:
+            count *= dim
+        assert count == len(values), name
+        tensors[name] = (entry["shape"], values)
+    return tensors
+
+
+def largest_difference(a, b):
+    assert a.keys() == b.keys()
+    return max(
+        max((abs(x - y) for x, y in zip(a[name][1], b[name][1])), default=0.0) for name in a
+    )
+
+
+# ---- Cases ----------------------------------------------------------------------------------
+
+
+class Case(unittest.TestCase):
+    """A temporary folder per class, with a small data set in it."""
+
+    ROWS = 1000
+    SIDE = 8
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="ps-test-")
+        cls.data = make_idx(f"{cls.folder}/data", rows=cls.ROWS, side=cls.SIDE)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder, ignore_errors=True)
+
+    def start(self, *args, **kwargs):
+        running = Running(*args, **kwargs)
+        self.addCleanup(running.end)
+        return running
+
+    def train(self, *args, data=None, timeout=60, env=None):
+        """Run ps-run with --json; its report. Fails when the exit status is not 0."""
+        status, stdout, stderr = run(
+            "--data", data or self.data, "--json", *args, timeout=timeout, env=env
+        )
+        self.assertEqual(status, 0, stderr)
+        return report_of(stdout)
+
+    def model(self, *args, name="model", **kwargs):
+        """As train, but also what is in the model file: (report, tensors)."""
+        out = f"{self.folder}/{name}"
+        report = self.train("--out", out, *args, **kwargs)
+        self.assertEqual(report["model_path"], f"{out}/model.safetensors")
+        return report, read_safetensors(report["model_path"])
+
+    def assert_exact(self, report, epochs):
+        """Every row exactly once an epoch, as the coordinator counted."""
+        self.assertEqual(report["rows_trained_min"], epochs, report)
+        self.assertEqual(report["rows_trained_max"], epochs, report)

@@ -1,0 +1,243 @@
+/* sim_plan.c — see sim_plan.h. */
+#include "sim/sim_plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/rng.h"
+
+#define PLAN_SALT UINT64_C(0x706c616e) /* The world draws from the bare seed. */
+
+static uint64_t between(struct ps_rng *rng, uint64_t least, uint64_t most)
+{
+    return least + ps_rng_below(rng, most - least + 1);
+}
+
+static bool one_in(struct ps_rng *rng, uint64_t n)
+{
+    return ps_rng_below(rng, n) == 0;
+}
+
+/* ---- Cluster and job ----------------------------------------------------------------------- */
+
+static void draw_consistency(struct sim_plan *plan, struct ps_rng *rng)
+{
+    struct ps_consistency *consistency = &plan->consistency;
+    uint64_t kind = ps_rng_below(rng, 8);
+    *consistency = (struct ps_consistency){.version = 1, .mode = PS_CONSISTENCY_BSP};
+    if (kind < 3) {
+        consistency->mode = PS_CONSISTENCY_SSP;
+        consistency->bound = (uint32_t)between(rng, 1, 3);
+    } else if (kind < 4) {
+        consistency->mode = PS_CONSISTENCY_ASP;
+    } else if (kind < 6) {
+        consistency->aggregate = true;
+        consistency->n_backups = plan->n_workers > 2 ? (uint32_t)ps_rng_below(rng, 2) : 0;
+    }
+}
+
+static void draw_job(struct sim_plan *plan, struct ps_rng *rng)
+{
+    bool aggregate = plan->consistency.aggregate;
+    uint64_t steps = aggregate ? between(rng, 6, 12) : between(rng, 16, 30);
+    plan->batch = (uint32_t)between(rng, 2, 12);
+    plan->rows = steps * plan->batch - ps_rng_below(rng, plan->batch);
+    plan->epochs = (uint32_t)between(rng, 1, 2);
+    plan->units_per_lease = (uint32_t)between(rng, 1, 6);
+    plan->start_timeout_ms = (uint32_t)between(rng, 500, 2000);
+}
+
+/* Tables lie end to end over the slots: small ones take a slot each, large ones several. */
+static void draw_tables(struct sim_plan *plan, struct ps_rng *rng)
+{
+    uint64_t least = 2 * (uint64_t)sim_plan_units(plan);
+    plan->n_tables = (uint32_t)between(rng, 7, 12);
+    for (uint32_t i = 0; i < plan->n_tables; i++) {
+        plan->table_floats[i] = least + ps_rng_below(rng, 64);
+    }
+    if (one_in(rng, 2)) {
+        plan->table_floats[ps_rng_below(rng, plan->n_tables)] = 2 * 4096 + least;
+    }
+}
+
+static void draw_workers(struct sim_plan *plan, struct ps_rng *rng)
+{
+    for (uint32_t i = 0; i < plan->n_workers; i++) {
+        plan->think_ms[i] = (uint32_t)between(rng, 1, 12);
+        bool bulk = plan->consistency.mode == PS_CONSISTENCY_BSP;
+        plan->styles[i] = (enum sim_style)ps_rng_below(rng, SIM_STYLE_COUNT);
+        if (bulk && plan->styles[i] == SIM_PREFETCH) {
+            plan->styles[i] = SIM_PLAIN; /* The next pull waits for everybody's push. */
+        }
+        if (plan->consistency.aggregate) {
+            plan->styles[i] = SIM_PLAIN;
+        }
+    }
+    plan->think_ms[ps_rng_below(rng, plan->n_workers)] += 40; /* The slow one. */
+}
+
+/* ---- Trouble ------------------------------------------------------------------------------- */
+
+static void draw_faults(struct sim_plan *plan, struct ps_rng *rng)
+{
+    struct sim_faults *faults = &plan->faults;
+    *faults = (struct sim_faults){
+        .delay_ns = between(rng, 50, 1500) * SIM_US,
+        .lost_pm = (uint32_t)between(rng, 15, 30),
+        .late_ns = between(rng, 1, 20) * SIM_S,
+    };
+    if (one_in(rng, 2)) {
+        faults->lost_pm = (uint32_t)between(rng, 15, 80);
+    }
+    if (!one_in(rng, 3)) {
+        faults->doubled_pm = (uint32_t)between(rng, 5, 300);
+    }
+    if (one_in(rng, 2)) {
+        faults->reset_pm = (uint32_t)between(rng, 1, 40);
+    }
+    if (one_in(rng, 2)) {
+        faults->held_pm = (uint32_t)between(rng, 1, 30);
+    }
+    if (one_in(rng, 2)) {
+        faults->stream_life_ns = between(rng, 1, 10) * SIM_S;
+    }
+}
+
+static struct sim_mishap *add_mishap(struct sim_plan *plan, struct ps_rng *rng,
+                                     enum sim_mishap_kind kind)
+{
+    struct sim_mishap *mishap = &plan->mishaps[plan->n_mishaps++];
+    uint32_t n_units = sim_plan_units(plan);
+    *mishap = (struct sim_mishap){
+        .kind = kind,
+        .after_units = (uint32_t)ps_rng_below(rng, n_units * 2 / 3),
+        .after_ns = ps_rng_below(rng, 30 * SIM_MS),
+        .worker = (uint32_t)ps_rng_below(rng, plan->n_workers),
+        .server = (uint32_t)ps_rng_below(rng, plan->n_servers),
+        .back = one_in(rng, 2),
+    };
+    return mishap;
+}
+
+static void draw_mishaps(struct sim_plan *plan, struct ps_rng *rng)
+{
+    uint64_t silence_ns = plan->silence_ms * SIM_MS;
+    /* Somebody's session expires, early enough that the others must wait for it. */
+    bool dies = one_in(rng, 2) && plan->n_workers > 2;
+    struct sim_mishap *first = add_mishap(plan, rng, dies ? SIM_WORKER_CRASHES : SIM_WORKER_PAUSES);
+    first->after_units = (uint32_t)between(rng, 1, 1 + sim_plan_units(plan) / 2);
+    first->lasts_ns = silence_ns + plan->grace_ms * SIM_MS + between(rng, 2, 5) * SIM_S;
+    uint64_t n_more = ps_rng_below(rng, SIM_MISHAPS_MAX - 1);
+    for (uint64_t i = 0; i < n_more; i++) {
+        enum sim_mishap_kind kind = (enum sim_mishap_kind)ps_rng_below(rng, SIM_SERVER_DIES);
+        struct sim_mishap *mishap = add_mishap(plan, rng, kind);
+        switch (kind) {
+        case SIM_WORKER_PAUSES: mishap->lasts_ns = ps_rng_below(rng, 2 * silence_ns); break;
+        case SIM_SERVER_PAUSES:
+            mishap->lasts_ns = ps_rng_below(rng, plan->grace_ms * SIM_MS / 2);
+            break;
+        case SIM_LINK_CUT:
+        case SIM_LINK_CUT_BOTH: mishap->lasts_ns = ps_rng_below(rng, 4 * SIM_S); break;
+        case SIM_WORKER_CRASHES:
+        case SIM_LINK_RESET:
+        case SIM_SERVERS_RESET:
+        case SIM_SERVER_DIES: break;
+        }
+    }
+    plan->lost = one_in(rng, 40);
+    if (plan->lost) {
+        plan->n_mishaps = 1;
+        plan->mishaps[0].kind = SIM_SERVER_DIES;
+        plan->mishaps[0].server = 1; /* Not the coordinator: somebody has to notice. */
+        plan->mishaps[0].lasts_ns = 4 * silence_ns + 2 * plan->grace_ms * SIM_MS;
+    }
+    plan->heal_ns = between(rng, 4, 20) * SIM_S;
+}
+
+void sim_plan_draw(struct sim_plan *plan, uint64_t seed)
+{
+    struct ps_rng rng = ps_rng_from(seed ^ PLAN_SALT);
+    *plan = (struct sim_plan){.seed = seed};
+    plan->n_servers = (uint32_t)between(&rng, 2, SIM_SERVERS_MAX);
+    plan->n_lanes = (uint32_t)between(&rng, 1, 3);
+    plan->n_workers = (uint32_t)between(&rng, 2, SIM_WORKERS_MAX);
+    plan->grace_ms = (uint32_t)between(&rng, 600, 1500);
+    plan->silence_ms = (uint32_t)between(&rng, 1500, 4000);
+    plan->reader = one_in(&rng, 2);
+    plan->store_file = one_in(&rng, 2);
+    draw_consistency(plan, &rng);
+    draw_job(plan, &rng);
+    draw_tables(plan, &rng);
+    draw_workers(plan, &rng);
+    draw_faults(plan, &rng);
+    draw_mishaps(plan, &rng);
+}
+
+/* ---- The cut of the data, by the words of proto/ps/v1/coordinator.proto ---------------------- */
+
+static uint32_t steps_per_epoch(const struct sim_plan *plan)
+{
+    return (uint32_t)((plan->rows + plan->batch - 1) / plan->batch);
+}
+
+uint32_t sim_plan_units(const struct sim_plan *plan)
+{
+    uint32_t n_ways = plan->consistency.aggregate ? plan->n_workers : 1;
+    uint32_t n_runs = (steps_per_epoch(plan) + plan->units_per_lease - 1) / plan->units_per_lease;
+    return n_runs * n_ways * plan->units_per_lease * plan->epochs;
+}
+
+uint32_t sim_plan_unit(const struct sim_plan *plan, const struct ps_lease *lease, uint32_t unit,
+                       uint64_t *ret_first, uint32_t *ret_rows)
+{
+    uint64_t first = lease->first_row + (uint64_t)unit * lease->stride;
+    uint64_t end = first + lease->unit_rows;
+    uint64_t batch_end = (first / plan->batch + 1) * plan->batch;
+    end = end < batch_end ? end : batch_end;
+    end = end < plan->rows ? end : plan->rows;
+    *ret_first = first;
+    *ret_rows = first < end ? (uint32_t)(end - first) : 0;
+    return (uint32_t)(lease->id - 1) * plan->units_per_lease + unit;
+}
+
+static const char *mishap_name(enum sim_mishap_kind kind)
+{
+    switch (kind) {
+    case SIM_WORKER_CRASHES: return "worker-crashes";
+    case SIM_WORKER_PAUSES: return "worker-pauses";
+    case SIM_SERVER_PAUSES: return "server-pauses";
+    case SIM_LINK_CUT: return "link-cut";
+    case SIM_LINK_CUT_BOTH: return "link-cut-both";
+    case SIM_LINK_RESET: return "link-reset";
+    case SIM_SERVERS_RESET: return "servers-reset";
+    case SIM_SERVER_DIES: return "server-dies";
+    }
+    return "?";
+}
+
+void sim_plan_print(const struct sim_plan *plan)
+{
+    const struct ps_consistency *consistency = &plan->consistency;
+    const struct sim_faults *faults = &plan->faults;
+    (void)fprintf(
+        stderr,
+        "seed %" PRIu64 ": %u servers x %u lanes, %u workers, mode %d bound %u%s backups "
+        "%u, %" PRIu64 " rows / %u x %u epochs, %u units a lease, grace %u silence %u ms\n",
+        plan->seed, plan->n_servers, plan->n_lanes, plan->n_workers, (int)consistency->mode,
+        consistency->bound, consistency->aggregate ? " aggregate" : "", consistency->n_backups,
+        plan->rows, plan->batch, plan->epochs, plan->units_per_lease, plan->grace_ms,
+        plan->silence_ms);
+    (void)fprintf(
+        stderr,
+        "  delay %" PRIu64 " us, lost %u, doubled %u (late %" PRIu64 " s), reset %u, held "
+        "%u per mille, streams live %" PRIu64 " s, heals after %" PRIu64 " s:",
+        faults->delay_ns / SIM_US, faults->lost_pm, faults->doubled_pm, faults->late_ns / SIM_S,
+        faults->reset_pm, faults->held_pm, faults->stream_life_ns / SIM_S, plan->heal_ns / SIM_S);
+    for (uint32_t i = 0; i < plan->n_mishaps; i++) {
+        const struct sim_mishap *mishap = &plan->mishaps[i];
+        (void)fprintf(stderr, " %s(w%u s%u %" PRIu64 " ms)@%u", mishap_name(mishap->kind),
+                      mishap->worker, mishap->server, mishap->lasts_ns / SIM_MS,
+                      mishap->after_units);
+    }
+    (void)fprintf(stderr, "\n");
+}

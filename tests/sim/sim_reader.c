@@ -1,0 +1,184 @@
+/* sim_reader.c — see sim_reader.h. */
+#include "sim/sim_reader.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+
+static const struct ps_creds insecure = {PS_CREDS_INSECURE};
+
+static void closed(struct ps_op *op)
+{
+    struct sim_reader *reader = op->arg;
+    ps_client_destroy(reader->client);
+    reader->client = NULL;
+    reader->gone = true;
+}
+
+static void leave(struct sim_reader *reader)
+{
+    if (reader->closing || reader->client == NULL) {
+        return;
+    }
+    reader->closing = true;
+    ps_timer_stop(&reader->exec.base, &reader->timer);
+    reader->simple = (struct ps_op){.done = closed, .arg = reader};
+    ps_client_close(reader->client, &reader->simple);
+}
+
+static bool op_fine(struct sim_reader *reader, const struct ps_op *op, const char *what)
+{
+    enum ps_status status = op->err.status;
+    if (status == PS_OK || (reader->closing && status == PS_ERR_CANCELED)) {
+        return status == PS_OK && !reader->closing;
+    }
+    bool fault = status == PS_ERR_FENCED || status == PS_ERR_LOST;
+    if (!fault || reader->options.last) {
+        sim_break(reader->world, "%s: %s ended with '%s'", reader->node->name, what, op->err.text);
+    }
+    leave(reader);
+    return false;
+}
+
+static void look_again(struct sim_reader *reader)
+{
+    ps_timer_start(&reader->exec.base, &reader->timer, 50 + sim_below(reader->world, 400));
+}
+
+static void pulled(struct ps_op *op)
+{
+    struct sim_reader *reader = op->arg;
+    if (!op_fine(reader, op, "a look")) {
+        return;
+    }
+    sim_ledger_judge(reader->options.ledger, &reader->look, reader->values,
+                     reader->pull.ret_min_clock);
+    reader->looked = true;
+    if (reader->options.last) {
+        leave(reader);
+    } else {
+        look_again(reader);
+    }
+}
+
+static void look(struct sim_reader *reader)
+{
+    const struct sim_ledger *ledger = reader->options.ledger;
+    memset(reader->values, 0xff, ledger->n_floats * sizeof(float));
+    reader->look = sim_ledger_begin(ledger, reader->node->number, 0);
+    reader->pull = (struct ps_pull){.op = {.done = pulled, .arg = reader},
+                                    .no_clock = true,
+                                    .tensors = reader->tensors,
+                                    .n_tensors = reader->options.plan->n_tables};
+    ps_client_pull(reader->client, &reader->pull);
+}
+
+static void described(struct ps_op *op)
+{
+    struct sim_reader *reader = op->arg;
+    if (!op_fine(reader, op, "describing")) {
+        return;
+    }
+    for (uint32_t i = 0; i < reader->options.plan->n_tables; i++) {
+        uint64_t n = 0;
+        if (!ps_client_table(reader->client, sim_table_names[i], &reader->tensors[i].table, &n)) {
+            look_again(reader); /* Nobody has defined it yet. */
+            return;
+        }
+        if (n != reader->options.plan->table_floats[i]) {
+            sim_break(reader->world, "table %s has another size", sim_table_names[i]);
+        }
+    }
+    look(reader);
+}
+
+static void describe(struct sim_reader *reader)
+{
+    reader->simple = (struct ps_op){.done = described, .arg = reader};
+    ps_client_describe(reader->client, &reader->simple);
+}
+
+static void joined(struct ps_op *op)
+{
+    struct sim_reader *reader = op->arg;
+    if (op_fine(reader, op, "joining")) {
+        describe(reader);
+    }
+}
+
+static void live(struct sim_reader *reader)
+{
+    struct ps_error err;
+    struct ps_client_options options = {
+        .transport = sim_net_transport(reader->options.net, reader->node),
+        .exec = &reader->exec.base,
+        .mem = &reader->mem,
+        .creds = &insecure,
+        .coordinator = reader->options.coordinator,
+        .kind = PS_CLIENT_READER,
+        .name = reader->node->name,
+        .session = sim_id(reader->world),
+        .call_timeout_ms = 1000,
+        .give_up_ms = 30000,
+        .seed = ps_rng_next(&reader->world->rng),
+    };
+    if (ps_client_create(&options, &reader->client, &err) != PS_OK) {
+        sim_break(reader->world, "%s: no client: %s", reader->node->name, err.text);
+        return;
+    }
+    reader->simple = (struct ps_op){.done = joined, .arg = reader};
+    ps_client_join(reader->client, &reader->simple);
+}
+
+static void run_timer(struct ps_timer *timer)
+{
+    struct sim_reader *reader = PS_CONTAINER_OF(timer, struct sim_reader, timer);
+    if (reader->client == NULL) {
+        live(reader);
+    } else {
+        describe(reader);
+    }
+}
+
+void sim_reader_start(struct sim_reader *reader, const struct sim_reader_options *options,
+                      struct sim_node *node)
+{
+    const struct sim_ledger *ledger = options->ledger;
+    *reader = (struct sim_reader){.options = *options, .world = node->world, .node = node};
+    sim_exec_init(&reader->exec, node);
+    ps_mem_init(&reader->mem);
+    reader->values = ps_mem_array(NULL, PS_MEM_OTHER, ledger->n_floats, sizeof(float));
+    PS_ASSERT(reader->values != NULL);
+    for (uint32_t i = 0; i < options->plan->n_tables; i++) {
+        reader->tensors[i].values = reader->values + ledger->table_first[i];
+    }
+    ps_timer_init(&reader->timer, run_timer);
+    ps_timer_start(&reader->exec.base, &reader->timer, options->start_ns / SIM_MS);
+}
+
+static void run_stop(struct ps_mail *mail)
+{
+    struct sim_reader *reader = PS_CONTAINER_OF(mail, struct sim_reader, stop);
+    if (reader->client == NULL) {
+        ps_timer_stop(&reader->exec.base, &reader->timer);
+        reader->gone = true;
+    }
+    leave(reader);
+}
+
+void sim_reader_stop(struct sim_reader *reader)
+{
+    if (!reader->gone && reader->stop.run == NULL) {
+        reader->stop.run = run_stop;
+        ps_exec_post(&reader->exec.base, &reader->stop);
+    }
+}
+
+bool sim_reader_finish(struct sim_reader *reader)
+{
+    if (!sim_exec_stop(&reader->exec)) {
+        sim_break(reader->world, "%s: mail was left at the end", reader->node->name);
+    }
+    ps_mem_free(reader->values);
+    return sim_mem_empty(&reader->mem, reader->node->name, reader->world);
+}

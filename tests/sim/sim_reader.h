@@ -1,0 +1,44 @@
+#ifndef PS_TESTS_SIM_SIM_READER_H
+#define PS_TESTS_SIM_SIM_READER_H
+/*
+ * sim/sim_reader.h — a session without a clock that looks at everything now and then.
+ *
+ * One kind looks on during the run and may die of the network's luck like anybody; the other comes
+ * when all is quiet, looks once and leaves: its `values` are the end of the story.
+ */
+#include "sim/sim_worker.h"
+
+struct sim_reader_options {
+    struct sim_net *net;
+    struct sim_ledger *ledger;
+    const struct sim_plan *plan;
+    const char *coordinator;
+    uint64_t start_ns;
+    bool last; /* Looks once. */
+};
+
+struct sim_reader {
+    struct sim_reader_options options;
+    struct sim_world *world;
+    struct sim_node *node;
+    struct sim_exec exec;
+    struct ps_mem mem;
+    struct ps_client *client;
+    struct ps_op simple; /* Join, describe, close. */
+    struct ps_pull pull;
+    struct ps_tensor tensors[SIM_TABLES_MAX];
+    float *values;
+    struct sim_look look;
+    struct ps_timer timer;
+    struct ps_mail stop;
+    bool closing;
+    bool gone;
+    bool looked; /* `values` are whole. */
+};
+
+void sim_reader_start(struct sim_reader *reader, const struct sim_reader_options *options,
+                      struct sim_node *node);
+void sim_reader_stop(struct sim_reader *reader);
+bool sim_reader_finish(struct sim_reader *reader);
+
+#endif

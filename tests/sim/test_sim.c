@@ -1,0 +1,186 @@
+/*
+ * test_sim.c — whole clusters in one thread: each seed is a cluster, a job and its bad luck, and
+ * every promise must hold. Method: see sim_ledger.h and sim_plan.h.
+ *
+ *   PS_SIM_SEEDS=2000      how many seeds; preset 200
+ *   PS_SIM_JOBS=2          processes that share them; preset 1
+ *   PS_TEST_SEED=17        only this seed
+ *   PS_SIM_TRACE=1         print everything that happens (2: and the log of the code under test)
+ *   PS_SIM_SURVEY=1        do not stop at the first broken seed, print a line for each
+ */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/test_main.h"
+#include "obs/log.h"
+#include "sim/sim.h"
+
+#define PLANT_SEEDS 200u /* Within so many a planted bug must be found. */
+
+/* For the handler of an assertion that fails in the code under test. */
+static struct sim *sim_running;
+
+static void on_abort(int signal)
+{
+    if (sim_running != NULL) {
+        sim_plan_print(&sim_running->plan);
+        sim_trace_dump(sim_running->world);
+        (void)fprintf(stderr, "PS_TEST_SEED=%" PRIu64 ": aborted\n", sim_running->plan.seed);
+    }
+    (void)signal;
+    _exit(99);
+}
+
+struct outcome {
+    bool broken;
+    uint64_t hash;
+    uint64_t n_events;
+};
+
+static struct outcome run_seed(uint64_t seed, enum ps_plant plant, bool loud)
+{
+    struct sim *sim = sim_create(&(struct sim_options){
+        .seed = seed, .plant = plant, .verbose = test_count("PS_SIM_TRACE", 0) != 0});
+    sim_running = sim;
+    sim_run(sim);
+    const char *broken = sim_broken_promise(sim);
+    struct outcome outcome = {broken != NULL, sim->world->trace_hash, sim->world->n_events};
+    if (broken != NULL && loud) {
+        sim_plan_print(&sim->plan);
+        if (!sim->world->verbose) {
+            sim_trace_dump(sim->world);
+        }
+    }
+    if (broken != NULL) {
+        (void)fprintf(stderr, "PS_TEST_SEED=%" PRIu64 ": %s\n", seed, broken);
+    }
+    sim_running = NULL;
+    sim_destroy(sim);
+    return outcome;
+}
+
+/* Seeds first, first + stride, ...: 0 when all hold, else 1. */
+static int run_share(uint64_t first, uint64_t n, uint64_t stride)
+{
+    bool survey = test_count("PS_SIM_SURVEY", 0) != 0;
+    int n_broken = 0;
+    for (uint64_t i = 0; i < n && (survey || n_broken == 0); i += stride) {
+        n_broken += run_seed(first + i, PS_PLANT_NONE, !survey).broken;
+    }
+    return n_broken > 0;
+}
+
+/* In a process of its own, because an assertion of the code under test may end it. */
+static int in_child(int (*run)(uint64_t, uint64_t, uint64_t), uint64_t first, uint64_t n,
+                    uint64_t stride)
+{
+    (void)fflush(NULL);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        (void)signal(SIGABRT, on_abort);
+        _exit(run(first, n, stride));
+    }
+    return pid;
+}
+
+static int wait_for(int pid)
+{
+    int status = 0;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+START_TEST(every_seed_keeps_every_promise)
+{
+    bool one = getenv("PS_TEST_SEED") != NULL && getenv("PS_SIM_SEEDS") == NULL;
+    uint64_t n_seeds = one ? 1 : test_count("PS_SIM_SEEDS", 200);
+    uint64_t n_jobs = test_count("PS_SIM_JOBS", 1);
+    int pids[16];
+    ck_assert_uint_le(n_jobs, PS_ARRAY_LEN(pids));
+    for (uint64_t job = 0; job < n_jobs; job++) {
+        pids[job] = in_child(run_share, test_seed() + job, n_seeds - job, n_jobs);
+    }
+    int n_broken = 0;
+    for (uint64_t job = 0; job < n_jobs; job++) {
+        n_broken += wait_for(pids[job]) != 0;
+    }
+    ck_assert_msg(n_broken == 0, "a promise was broken, see above");
+    (void)printf("sim: %" PRIu64 " seeds from %" PRIu64 " kept every promise\n", n_seeds,
+                 test_seed());
+}
+END_TEST
+
+START_TEST(the_same_seed_is_the_same_run_bit_for_bit)
+{
+    for (uint64_t seed = test_seed(); seed < test_seed() + 5; seed++) {
+        struct outcome first = run_seed(seed, PS_PLANT_NONE, true);
+        struct outcome second = run_seed(seed, PS_PLANT_NONE, true);
+        ck_assert_msg(first.hash == second.hash && first.n_events == second.n_events,
+                      "seed %" PRIu64 " ran in two ways", seed);
+    }
+}
+END_TEST
+
+#ifdef PS_PLANT
+/* The number of seeds after which the plant was found; 200 and more: it was not. */
+static int hunt(uint64_t first, uint64_t n, uint64_t plant)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        if (run_seed(first + i, (enum ps_plant)plant, false).broken) {
+            return (int)i;
+        }
+    }
+    return (int)n;
+}
+
+static const struct {
+    enum ps_plant plant;
+    const char *name;
+} plants[] = {
+    {PS_PLANT_GATE_OFF_BY_ONE, "gate off by one"},
+    {PS_PLANT_DEDUPE_OFF, "dedupe off"},
+    {PS_PLANT_DEAD_IN_MINIMUM, "dead worker kept in the minimum"},
+};
+
+START_TEST(a_planted_bug_is_found)
+{
+    uint64_t plant = (uint64_t)plants[_i].plant;
+    int n = wait_for(in_child(hunt, test_seed(), PLANT_SEEDS, plant));
+    ck_assert_msg(n < (int)PLANT_SEEDS, "'%s' was not found in %u seeds", plants[_i].name,
+                  PLANT_SEEDS);
+    (void)printf("sim: planted '%s' was found by seed number %d\n", plants[_i].name, n + 1);
+}
+END_TEST
+#else
+START_TEST(planted_bugs_need_a_build_with_plant)
+{
+    (void)printf("sim: skipped: planted bugs; configure with -Dplant=true\n");
+}
+END_TEST
+#endif
+
+static Suite *suite_sim(void)
+{
+    ps_log_level_set(test_count("PS_SIM_TRACE", 0) > 1 ? PS_LOG_DEBUG : PS_LOG_NONE);
+    Suite *suite = suite_create("sim");
+    TCase *tcase = tcase_create("promises");
+    tcase_set_timeout(tcase, 0); /* The build's test runner has one. */
+    tcase_add_test(tcase, every_seed_keeps_every_promise);
+    tcase_add_test(tcase, the_same_seed_is_the_same_run_bit_for_bit);
+#ifdef PS_PLANT
+    tcase_add_loop_test(tcase, a_planted_bug_is_found, 0, (int)PS_ARRAY_LEN(plants));
+#else
+    tcase_add_test(tcase, planted_bugs_need_a_build_with_plant);
+#endif
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+PS_TEST_MAIN(suite_sim)

@@ -1,0 +1,467 @@
+/* fake_cluster.c — see fake_cluster.h. */
+#include "fake_cluster.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/attr.h"
+#include "coordinator.pb-c.h"
+
+#define ADDRESS_BYTES 32
+
+static struct ps_data_request request;
+static struct ps_data_reply reply;
+
+static void answer_message(struct fake_call *call, const ProtobufCMessage *message)
+{
+    size_t n_bytes = protobuf_c_message_get_packed_size(message);
+    uint8_t *bytes = malloc(n_bytes + 1);
+    PS_ASSERT(bytes != NULL);
+    (void)protobuf_c_message_pack(message, bytes);
+    fake_answer(call, PS_OK, bytes, n_bytes);
+    free(bytes);
+}
+
+static uint8_t *flatten(const struct ps_msg *msg)
+{
+    uint8_t *bytes = malloc(msg->n_bytes + 1);
+    PS_ASSERT(bytes != NULL);
+    struct ps_cursor c = ps_cursor_over(msg->slices, msg->n_slices);
+    ps_cursor_copy(&c, bytes, msg->n_bytes);
+    return bytes;
+}
+
+/* ---- Coordinator --------------------------------------------------------------------------- */
+
+struct placement {
+    Ps__V1__Placement message;
+    Ps__V1__Server servers[PS_SERVERS_MAX];
+    Ps__V1__Server *pointers[PS_SERVERS_MAX];
+    char addresses[PS_SERVERS_MAX][ADDRESS_BYTES];
+};
+
+static void fill_placement(struct fake_cluster *cluster, struct placement *to)
+{
+    ps__v1__placement__init(&to->message);
+    for (uint32_t i = 0; i < cluster->n_servers; i++) {
+        ps__v1__server__init(&to->servers[i]);
+        (void)snprintf(to->addresses[i], ADDRESS_BYTES, "server-%u:1", i);
+        to->servers[i].index = i;
+        to->servers[i].address = to->addresses[i];
+        to->servers[i].live = true;
+        to->pointers[i] = &to->servers[i];
+    }
+    to->message.n_servers = cluster->n_servers;
+    to->message.servers = to->pointers;
+    to->message.n_primary = PS_SLOTS;
+    to->message.primary = cluster->primary;
+    to->message.n_epoch = PS_SLOTS;
+    to->message.epoch = cluster->epoch;
+}
+
+struct catalogue {
+    Ps__V1__Catalogue message;
+    Ps__V1__Table tables[FAKE_TABLES_MAX];
+    Ps__V1__TableDefinition definitions[FAKE_TABLES_MAX];
+    Ps__V1__Table *pointers[FAKE_TABLES_MAX];
+};
+
+static void fill_catalogue(struct fake_cluster *cluster, struct catalogue *to)
+{
+    ps__v1__catalogue__init(&to->message);
+    for (uint32_t i = 0; i < cluster->n_tables; i++) {
+        ps__v1__table__init(&to->tables[i]);
+        ps__v1__table_definition__init(&to->definitions[i]);
+        to->definitions[i].name = cluster->names[i];
+        to->definitions[i].n_shape = 1;
+        to->definitions[i].shape = &cluster->shapes[i];
+        to->tables[i].number = i;
+        to->tables[i].first_slot = cluster->layouts[i].first_slot;
+        to->tables[i].definition = &to->definitions[i];
+        to->pointers[i] = &to->tables[i];
+    }
+    to->message.version = cluster->n_tables;
+    to->message.n_tables = cluster->n_tables;
+    to->message.tables = to->pointers;
+}
+
+static void send_state(struct fake_cluster *cluster, bool whole, const struct fake_lease *lease)
+{
+    Ps__V1__AttendState state;
+    ps__v1__attend_state__init(&state);
+    struct placement placement;
+    struct catalogue catalogue;
+    Ps__V1__Consistency consistency;
+    ps__v1__consistency__init(&consistency);
+    Ps__V1__Lease lent;
+    ps__v1__lease__init(&lent);
+    state.term = cluster->term;
+    state.generation = cluster->generation;
+    state.min_clock = cluster->min_clock;
+    if (whole) {
+        fill_placement(cluster, &placement);
+        fill_catalogue(cluster, &catalogue);
+        consistency.version = 1;
+        consistency.mode = (Ps__V1__ConsistencyMode)cluster->mode;
+        consistency.bound = cluster->bound;
+        consistency.aggregate = cluster->aggregate;
+        state.placement = &placement.message;
+        state.catalogue = &catalogue.message;
+        state.consistency = &consistency;
+    }
+    char reason[128];
+    if (lease != NULL) {
+        lent.id = lease->id;
+        lent.units = lease->n_units;
+        lent.units_done = lease->units_done;
+        lent.clock = lease->clock;
+        state.has_lease = lease->id != 0;
+        state.lease = lease->id != 0 ? &lent : NULL;
+        state.job = (Ps__V1__JobState)lease->job;
+        state.fenced = lease->fenced;
+        if (lease->reason != NULL) {
+            (void)snprintf(reason, sizeof(reason), "%s", lease->reason);
+            state.reason = reason;
+        }
+    }
+    uint8_t bytes[16384];
+    PS_ASSERT(protobuf_c_message_get_packed_size(&state.base) <= sizeof(bytes));
+    size_t n_bytes = protobuf_c_message_pack(&state.base, bytes);
+    fake_stream_send(&cluster->net, bytes, n_bytes);
+}
+
+void fake_state(struct fake_cluster *cluster, bool whole)
+{
+    send_state(cluster, whole, NULL);
+}
+
+void fake_state_lease(struct fake_cluster *cluster, const struct fake_lease *lease)
+{
+    send_state(cluster, false, lease);
+}
+
+static void heard(void *arg, const struct ps_msg *msg)
+{
+    struct fake_cluster *cluster = arg;
+    uint8_t *bytes = flatten(msg);
+    Ps__V1__AttendReport *report = ps__v1__attend_report__unpack(NULL, msg->n_bytes, bytes);
+    PS_ASSERT(report != NULL && report->session.len == 16);
+    cluster->last_term = report->term;
+    if (report->worker == NULL) {
+        cluster->n_hellos++;
+        if (!cluster->silent) {
+            fake_state(cluster, true);
+        }
+    } else {
+        cluster->n_reports++;
+        cluster->last_clock = report->worker->clock;
+        cluster->last_lease = report->worker->lease;
+        cluster->last_units_done = report->worker->units_done;
+    }
+    ps__v1__attend_report__free_unpacked(report, NULL);
+    free(bytes);
+}
+
+uint32_t fake_table(struct fake_cluster *cluster, const char *name, uint64_t n)
+{
+    uint32_t table = cluster->n_tables++;
+    PS_ASSERT(table < FAKE_TABLES_MAX);
+    struct ps_layout *layout = &cluster->layouts[table];
+    uint32_t first_slot = table == 0 ? 0 : ps_layout_next_slot(&cluster->layouts[table - 1]);
+    (void)snprintf(cluster->names[table], sizeof(cluster->names[table]), "%s", name);
+    cluster->shapes[table] = n;
+    PS_ASSERT(ps_layout_table(&n, 1, first_slot, layout, NULL) == PS_OK);
+    cluster->weights[table] = calloc((size_t)n, sizeof(float));
+    PS_ASSERT(cluster->weights[table] != NULL);
+    return table;
+}
+
+static void define_table(struct fake_cluster *cluster, struct fake_call *call)
+{
+    uint8_t *bytes = flatten(call->msg);
+    Ps__V1__DefineTableRequest *define =
+        ps__v1__define_table_request__unpack(NULL, call->msg->n_bytes, bytes);
+    PS_ASSERT(define != NULL && define->definition != NULL);
+    uint64_t n = 1;
+    for (size_t i = 0; i < define->definition->n_shape; i++) {
+        n *= define->definition->shape[i];
+    }
+    uint32_t table = 0;
+    while (table < cluster->n_tables &&
+           strcmp(cluster->names[table], define->definition->name) != 0) {
+        table++;
+    }
+    if (table == cluster->n_tables) {
+        (void)fake_table(cluster, define->definition->name, n);
+    }
+    struct catalogue catalogue;
+    fill_catalogue(cluster, &catalogue);
+    Ps__V1__DefineTableReply answer;
+    ps__v1__define_table_reply__init(&answer);
+    answer.table = &catalogue.tables[table];
+    answer_message(call, &answer.base);
+    ps__v1__define_table_request__free_unpacked(define, NULL);
+    free(bytes);
+}
+
+static void join(struct fake_cluster *cluster, struct fake_call *call)
+{
+    uint8_t *bytes = flatten(call->msg);
+    Ps__V1__JoinRequest *ask = ps__v1__join_request__unpack(NULL, call->msg->n_bytes, bytes);
+    PS_ASSERT(ask != NULL && ask->session.len == 16 && ask->protocol_max == PS_PROTOCOL_MAX);
+    cluster->n_joins++;
+    Ps__V1__JoinReply answer;
+    ps__v1__join_reply__init(&answer);
+    uint8_t id[16] = {7};
+    answer.cluster_id = (ProtobufCBinaryData){.len = sizeof(id), .data = id};
+    answer.session_number = 5;
+    answer.term = cluster->term;
+    answer.generation = cluster->generation;
+    answer_message(call, &answer.base);
+    ps__v1__join_request__free_unpacked(ask, NULL);
+    free(bytes);
+}
+
+static void describe(struct fake_cluster *cluster, struct fake_call *call)
+{
+    struct placement placement;
+    struct catalogue catalogue;
+    fill_placement(cluster, &placement);
+    fill_catalogue(cluster, &catalogue);
+    Ps__V1__DescribeReply answer;
+    ps__v1__describe_reply__init(&answer);
+    answer.term = cluster->term;
+    answer.generation = cluster->generation;
+    answer.placement = &placement.message;
+    answer.catalogue = &catalogue.message;
+    answer_message(call, &answer.base);
+}
+
+static void define_job(struct fake_call *call)
+{
+    Ps__V1__JobDefinition job;
+    ps__v1__job_definition__init(&job);
+    job.units_per_lease = 9;
+    Ps__V1__DefineJobReply answer;
+    ps__v1__define_job_reply__init(&answer);
+    answer.definition = &job;
+    answer_message(call, &answer.base);
+}
+
+/* ---- Servers ------------------------------------------------------------------------------- */
+
+static bool apply_once(struct fake_cluster *cluster, const struct ps_slot_part *slot)
+{
+    struct fake_applied key = {.stream = request.stream,
+                               .sequence = request.sequence,
+                               .slot = slot->slot,
+                               .fragment = slot->fragment};
+    for (uint32_t i = 0; i < cluster->n_applied; i++) {
+        if (memcmp(&cluster->applied[i], &key, sizeof(key)) == 0) {
+            cluster->n_repeats++;
+            return false;
+        }
+    }
+    PS_ASSERT(cluster->n_applied < FAKE_APPLIED_MAX);
+    cluster->applied[cluster->n_applied++] = key;
+    cluster->position[slot->slot]++;
+    return true;
+}
+
+static void note_seen(struct fake_cluster *cluster, uint32_t server, bool push,
+                      const struct ps_slot_part *slot)
+{
+    PS_ASSERT(cluster->n_seen < FAKE_SEEN_MAX);
+    cluster->seen[cluster->n_seen++] = (struct fake_seen){.call = cluster->n_data_calls,
+                                                          .server = server,
+                                                          .push = push,
+                                                          .stream = request.stream,
+                                                          .sequence = request.sequence,
+                                                          .slot = *slot};
+}
+
+static enum ps_status judge(struct fake_cluster *cluster, uint32_t server,
+                            const struct ps_slot_part *slot, bool push)
+{
+    note_seen(cluster, server, push, slot);
+    if (cluster->primary[slot->slot] != server || slot->epoch != cluster->epoch[slot->slot]) {
+        return PS_ERR_NOT_PRIMARY;
+    }
+    return cluster->judge == NULL ? PS_OK : cluster->judge(cluster, server, slot->slot, push);
+}
+
+static bool gate_open(const struct fake_cluster *cluster)
+{
+    return !cluster->gated || request.no_clock ||
+           request.pull_step <= cluster->min_clock + cluster->bound;
+}
+
+static void do_push(struct fake_cluster *cluster, uint32_t server)
+{
+    struct ps_cursor payload = request.payload;
+    for (uint32_t i = 0; i < request.push.n_slots; i++) {
+        const struct ps_slot_part *slot = &request.push.slots[i];
+        enum ps_status status = judge(cluster, server, slot, true);
+        bool fresh = status == PS_OK && apply_once(cluster, slot);
+        for (uint32_t p = 0; p < slot->n_parts; p++) {
+            const struct ps_part *part = &request.push.parts[slot->first_part + p];
+            const struct ps_layout *layout = &cluster->layouts[part->table];
+            float *weights =
+                cluster->weights[part->table] + ps_layout_first_element(layout, part->block);
+            PS_ASSERT(part->n_bytes == ps_layout_floats(layout, part->block) * sizeof(float));
+            for (uint32_t e = 0; e < part->n_bytes / sizeof(float); e++) {
+                float value;
+                ps_cursor_copy(&payload, &value, sizeof(value));
+                weights[e] -= fresh ? value : 0.0f;
+            }
+        }
+        reply.push[reply.n_push++] =
+            (struct ps_slot_reply){.slot = slot->slot,
+                                   .status = status,
+                                   .epoch = cluster->epoch[slot->slot],
+                                   .position = cluster->position[slot->slot]};
+    }
+}
+
+/* Appends the values to `to`; how many bytes. */
+static size_t do_pull(struct fake_cluster *cluster, uint32_t server, uint8_t *to)
+{
+    size_t n_bytes = 0;
+    for (uint32_t i = 0; i < request.pull.n_slots; i++) {
+        const struct ps_slot_part *slot = &request.pull.slots[i];
+        enum ps_status status = judge(cluster, server, slot, false);
+        status = status == PS_OK && !gate_open(cluster) ? PS_ERR_NOT_YET : status;
+        uint32_t n_slot_bytes = 0;
+        for (uint32_t p = 0; p < slot->n_parts && status == PS_OK; p++) {
+            const struct ps_part *part = &request.pull.parts[slot->first_part + p];
+            const struct ps_layout *layout = &cluster->layouts[part->table];
+            uint32_t n_part_bytes = ps_layout_floats(layout, part->block) * (uint32_t)sizeof(float);
+            memcpy(to + n_bytes + n_slot_bytes,
+                   cluster->weights[part->table] + ps_layout_first_element(layout, part->block),
+                   n_part_bytes);
+            n_slot_bytes += n_part_bytes;
+        }
+        n_bytes += n_slot_bytes;
+        reply.pull[reply.n_pull++] =
+            (struct ps_slot_reply){.slot = slot->slot,
+                                   .status = status,
+                                   .epoch = cluster->epoch[slot->slot],
+                                   .position = cluster->position[slot->slot],
+                                   .n_bytes = n_slot_bytes};
+    }
+    return n_bytes;
+}
+
+static void serve(struct fake_cluster *cluster, struct fake_call *call, bool lose)
+{
+    uint32_t server = (uint32_t)strtoul(call->address + strlen("server-"), NULL, 10);
+    struct ps_cursor c = ps_cursor_over(call->msg->slices, call->msg->n_slices);
+    struct ps_error err = {0};
+    PS_ASSERT(call->msg->n_bytes <= PS_MESSAGE_BYTES_MAX);
+    PS_ASSERT(ps_data_request_read(c, &request, &err) == PS_OK);
+    PS_ASSERT(request.session_number == 5 && request.generation == cluster->generation);
+    reply = (struct ps_data_reply){
+        .term = cluster->term, .min_clock = cluster->min_clock, .retry_ms = cluster->retry_ms};
+    uint8_t *payload = malloc(PS_MESSAGE_BYTES_MAX);
+    uint8_t *bytes = malloc(PS_MESSAGE_BYTES_MAX + PS_HEAD_BYTES_MAX);
+    PS_ASSERT(payload != NULL && bytes != NULL);
+    enum ps_data_kind kind = PS_DATA_PUSH_PULL;
+    if (strcmp(call->request->method, PS_METHOD_PUSH) == 0) {
+        kind = PS_DATA_PUSH;
+        cluster->n_push_calls++;
+    } else if (strcmp(call->request->method, PS_METHOD_PULL) == 0) {
+        kind = PS_DATA_PULL;
+        cluster->n_pull_calls++;
+    } else {
+        cluster->n_both_calls++;
+    }
+    do_push(cluster, server);
+    reply.n_payload_bytes = do_pull(cluster, server, payload);
+    size_t n_head = ps_data_reply_write(&reply, kind, bytes, PS_HEAD_BYTES_MAX);
+    memcpy(bytes + n_head, payload, (size_t)reply.n_payload_bytes);
+    if (!lose) {
+        fake_answer(call, PS_OK, bytes, n_head + (size_t)reply.n_payload_bytes);
+    }
+    free(payload);
+    free(bytes);
+}
+
+static void answer_nonsense(struct fake_call *call)
+{
+    reply = (struct ps_data_reply){.n_push = 1, .push = {{.slot = 63}, {.slot = 63}}};
+    uint8_t bytes[256];
+    size_t n_bytes = ps_data_reply_write(&reply, PS_DATA_PUSH, bytes, sizeof(bytes));
+    fake_answer(call, PS_OK, bytes, n_bytes);
+}
+
+static void handle_data(struct fake_cluster *cluster, struct fake_call *call)
+{
+    uint32_t server = (uint32_t)strtoul(call->address + strlen("server-"), NULL, 10);
+    enum fake_fate fate = cluster->fate == NULL ? FATE_ANSWER : cluster->fate(cluster, server);
+    cluster->n_data_calls++;
+    switch (fate) {
+    case FATE_ANSWER: serve(cluster, call, false); break;
+    case FATE_LOSE_REQUEST: break;
+    case FATE_LOSE_REPLY: serve(cluster, call, true); break;
+    case FATE_REFUSE: fake_answer(call, cluster->refusal, NULL, 0); break;
+    case FATE_HOLD: cluster->held[cluster->n_held++] = call; break;
+    case FATE_NONSENSE: answer_nonsense(call); break;
+    }
+}
+
+void fake_release(struct fake_cluster *cluster, uint32_t index)
+{
+    serve(cluster, cluster->held[index], false);
+}
+
+static void handle(void *arg, struct fake_call *call)
+{
+    struct fake_cluster *cluster = arg;
+    const char *method = call->request->method;
+    const char *verb = strrchr(method, '/') + 1;
+    if (strstr(method, "ParameterServer") != NULL) {
+        handle_data(cluster, call);
+    } else if (cluster->silent) {
+        return;
+    } else if (strcmp(verb, "Join") == 0) {
+        join(cluster, call);
+    } else if (strcmp(verb, "DefineTable") == 0) {
+        define_table(cluster, call);
+    } else if (strcmp(verb, "DefineJob") == 0) {
+        define_job(call);
+    } else if (strcmp(verb, "Describe") == 0) {
+        describe(cluster, call);
+    } else {
+        PS_ASSERT(strcmp(verb, "Leave") == 0);
+        cluster->n_leaves++;
+        fake_answer(call, PS_OK, NULL, 0);
+    }
+}
+
+struct fake_cluster *fake_cluster_create(uint32_t n_servers)
+{
+    struct fake_cluster *cluster = calloc(1, sizeof(*cluster));
+    PS_ASSERT(cluster != NULL);
+    fake_transport_init(&cluster->net);
+    cluster->net.handle = handle;
+    cluster->net.heard = heard;
+    cluster->net.arg = cluster;
+    cluster->n_servers = n_servers;
+    cluster->term = 1;
+    for (uint32_t slot = 0; slot < PS_SLOTS; slot++) {
+        cluster->primary[slot] = slot % n_servers;
+        cluster->epoch[slot] = 1;
+    }
+    return cluster;
+}
+
+void fake_cluster_destroy(struct fake_cluster *cluster)
+{
+    fake_transport_deinit(&cluster->net);
+    for (uint32_t i = 0; i < cluster->n_tables; i++) {
+        free(cluster->weights[i]);
+    }
+    free(cluster);
+}

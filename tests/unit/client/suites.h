@@ -1,0 +1,13 @@
+#ifndef PS_TESTS_UNIT_CLIENT_SUITES_H
+#define PS_TESTS_UNIT_CLIENT_SUITES_H
+/*
+ * client/suites.h — the suites of test_client, one per file. All run one client over a fake network
+ * in virtual time; every operation must end exactly once.
+ */
+#include <check.h>
+
+Suite *suite_calls(void);
+Suite *suite_gate(void);
+Suite *suite_session(void);
+
+#endif

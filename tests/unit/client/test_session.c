@@ -1,0 +1,410 @@
+/*
+ * test_session.c — joining, attending, reporting, being lost or fenced, and leaving.
+ */
+#include <string.h>
+
+#include "lib/test_main.h"
+#include "rig.h"
+#include "suites.h"
+
+static struct rig rig;
+
+static void setup(void)
+{
+    rig_start(&rig, 2);
+}
+
+static void teardown(void)
+{
+    rig_stop(&rig);
+}
+
+START_TEST(joining_learns_number_cluster_and_placement)
+{
+    struct ps_client_view view = rig_view(&rig);
+    ck_assert_uint_eq(view.session_number, 5);
+    ck_assert_uint_eq(view.cluster_id.bytes[0], 7);
+    ck_assert_uint_eq(view.term, 1);
+    ck_assert_uint_gt(rig.n_changed, 0);
+    uint32_t table;
+    uint64_t n;
+    ck_assert(ps_client_table(rig.client, "big", &table, &n));
+    ck_assert_uint_eq(table, 1);
+    ck_assert_uint_eq(n, RIG_BIG_N);
+    ck_assert(!ps_client_table(rig.client, "none", &table, &n));
+}
+END_TEST
+
+/* ---- Attending ------------------------------------------------------------------------------- */
+
+START_TEST(a_report_goes_at_once_and_with_every_heartbeat)
+{
+    struct ps_worker_report report = {.clock = 4, .lease = 2, .units_done = 3};
+    uint32_t n_before = rig.cluster->n_reports;
+    ps_client_report(rig.client, &report);
+    ck_assert_uint_eq(rig.cluster->n_reports, n_before + 1);
+    ck_assert_uint_eq(rig.cluster->last_clock, 4);
+    ck_assert_uint_eq(rig.cluster->last_lease, 2);
+    ck_assert_uint_eq(rig.cluster->last_units_done, 3);
+    fake_run(&rig.cluster->net, 1000);
+    ck_assert_uint_ge(rig.cluster->n_reports, n_before + 4);
+    ck_assert_uint_eq(rig.cluster->last_clock, 4);
+}
+END_TEST
+
+START_TEST(a_report_that_found_the_stream_full_follows)
+{
+    struct ps_worker_report report = {.clock = 6};
+    rig.cluster->net.stream_busy = true;
+    ps_client_report(rig.client, &report);
+    ck_assert_uint_ne(rig.cluster->last_clock, 6);
+    rig.cluster->net.stream_busy = false;
+    fake_run(&rig.cluster->net, PS_HEARTBEAT_MS);
+    ck_assert_uint_eq(rig.cluster->last_clock, 6);
+}
+END_TEST
+
+START_TEST(a_new_stream_begins_with_a_hello_and_repeats_the_report)
+{
+    struct ps_worker_report report = {.clock = 4, .lease = 2, .units_done = 3};
+    ps_client_report(rig.client, &report);
+    rig.cluster->last_clock = 0;
+    rig.cluster->term = 2; /* Another coordinator. */
+    uint32_t n_hellos = rig.cluster->n_hellos;
+    fake_stream_break(&rig.cluster->net, PS_ERR_UNAVAIL);
+    fake_run(&rig.cluster->net, 100);
+    ck_assert_uint_eq(rig.cluster->n_hellos, n_hellos + 1);
+    ck_assert_uint_eq(rig.cluster->last_clock, 4);
+    ck_assert_uint_eq(rig.cluster->last_term, 2); /* It was sent after the term was heard. */
+    ck_assert_uint_eq(rig_view(&rig).term, 2);
+}
+END_TEST
+
+START_TEST(states_of_an_earlier_term_are_ignored)
+{
+    rig.cluster->term = 3;
+    fake_state(rig.cluster, false);
+    fake_run(&rig.cluster->net, 0);
+    rig.cluster->term = 2;
+    rig.cluster->min_clock = 77;
+    fake_state(rig.cluster, false);
+    fake_run(&rig.cluster->net, 0);
+    ck_assert_uint_eq(rig_view(&rig).term, 3);
+    ck_assert_uint_eq(rig_view(&rig).min_clock, 0);
+}
+END_TEST
+
+START_TEST(a_silent_coordinator_is_lost_and_named)
+{
+    rig.cluster->silent = true;
+    rig.cluster->net.refuse_streams = _i == 1; /* 0: streams open, but nobody speaks. */
+    fake_stream_break(&rig.cluster->net, PS_ERR_UNAVAIL);
+    fake_run(&rig.cluster->net, 9500);
+    ck_assert_int_eq(rig_view(&rig).lost.status, PS_OK);
+    fake_run(&rig.cluster->net, 1000);
+    struct ps_client_view view = rig_view(&rig);
+    ck_assert_int_eq(view.lost.status, PS_ERR_LOST);
+    ck_assert_ptr_nonnull(strstr(view.lost.text, "coordinator (coordinator:1) is unreachable"));
+    ck_assert_uint_lt(rig.cluster->net.n_streams, 60); /* It backed off. */
+}
+END_TEST
+
+START_TEST(a_gap_in_the_own_loop_is_nobodys_silence)
+{
+    uint32_t pulled;
+    rig.cluster->fate = fate_hold;
+    struct ps_pull pull = rig_pull(&rig, &pulled, 0);
+    ps_client_pull(rig.client, &pull);
+    fake_run(&rig.cluster->net, 1);
+    rig.cluster->fate = NULL;
+    rig.cluster->net.now_ns += 60ull * 1000000000u; /* Stopped for a minute. */
+    if (_i == 1) {
+        fake_state(rig.cluster, false); /* A state waited for it. */
+    }
+    fake_run(&rig.cluster->net, 1);
+    ck_assert_int_eq(rig_view(&rig).lost.status, PS_OK);
+    fake_state(rig.cluster, false);
+    (void)rig_wait(&rig, &pulled, 3000);
+    ck_assert_int_eq(rig_view(&rig).lost.status, PS_OK);
+    ck_assert_int_eq(pull.op.err.status, PS_OK);
+}
+END_TEST
+
+START_TEST(lost_data_is_told_with_the_coordinators_reason)
+{
+    uint32_t pulled;
+    rig.cluster->fate = fate_hold;
+    struct ps_pull pull = rig_pull(&rig, &pulled, 0);
+    ps_client_pull(rig.client, &pull);
+    fake_run(&rig.cluster->net, 1);
+    struct fake_lease lease = {.job = PS_JOB_CLUSTER_LOST, .reason = "server 1 is gone"};
+    fake_state_lease(rig.cluster, &lease);
+    (void)rig_wait(&rig, &pulled, 10);
+    ck_assert_int_eq(pull.op.err.status, PS_ERR_LOST);
+    ck_assert_str_eq(pull.op.err.text, "server 1 is gone");
+    ck_assert_str_eq(rig_view(&rig).lost.text, "server 1 is gone");
+    ck_assert_int_eq(rig_view(&rig).job, PS_JOB_CLUSTER_LOST);
+}
+END_TEST
+
+START_TEST(a_fence_from_the_coordinator_ends_everything)
+{
+    uint32_t pulled;
+    rig.cluster->fate = fate_hold;
+    struct ps_pull pull = rig_pull(&rig, &pulled, 0);
+    ps_client_pull(rig.client, &pull);
+    struct fake_lease lease = {.fenced = true, .reason = "silent for 5 s"};
+    fake_state_lease(rig.cluster, &lease);
+    (void)rig_wait(&rig, &pulled, 10);
+    ck_assert_int_eq(pull.op.err.status, PS_ERR_FENCED);
+    ck_assert_str_eq(pull.op.err.text, "silent for 5 s");
+    uint32_t n_streams = rig.cluster->net.n_streams;
+    fake_run(&rig.cluster->net, 5000);
+    ck_assert_uint_eq(rig.cluster->net.n_streams, n_streams); /* It does not come back. */
+}
+END_TEST
+
+START_TEST(finished_work_is_never_shown_as_undone)
+{
+    struct fake_lease lease = {.id = 9, .n_units = 4, .units_done = 1, .clock = 6};
+    fake_state_lease(rig.cluster, &lease);
+    fake_run(&rig.cluster->net, 0);
+    struct ps_client_view view = rig_view(&rig);
+    ck_assert_uint_eq(view.lease.id, 9);
+    ck_assert_uint_eq(view.lease.units_done, 1);
+    ck_assert_uint_eq(view.lease.clock, 6);
+    struct ps_worker_report report = {.clock = 9, .lease = 9, .units_done = 4};
+    ps_client_report(rig.client, &report);
+    ck_assert_uint_eq(rig_view(&rig).lease.units_done, 4);
+    fake_state_lease(rig.cluster, &lease); /* Sent before it heard the report. */
+    fake_run(&rig.cluster->net, 0);
+    ck_assert_uint_eq(rig_view(&rig).lease.units_done, 4);
+    lease = (struct fake_lease){.id = 10, .n_units = 4};
+    fake_state_lease(rig.cluster, &lease);
+    fake_run(&rig.cluster->net, 0);
+    ck_assert_uint_eq(rig_view(&rig).lease.id, 10);
+    ck_assert_uint_eq(rig_view(&rig).lease.units_done, 0);
+    lease = (struct fake_lease){.job = PS_JOB_DONE};
+    fake_state_lease(rig.cluster, &lease);
+    fake_run(&rig.cluster->net, 0);
+    ck_assert_uint_eq(rig_view(&rig).lease.id, 0);
+    ck_assert_int_eq(rig_view(&rig).job, PS_JOB_DONE);
+}
+END_TEST
+
+START_TEST(with_aggregation_only_the_coordinator_counts_units)
+{
+    rig.cluster->mode = PS_CONSISTENCY_BSP;
+    rig.cluster->aggregate = true;
+    fake_state(rig.cluster, true);
+    struct fake_lease lease = {.id = 9, .n_units = 4, .units_done = 1};
+    fake_state_lease(rig.cluster, &lease);
+    fake_run(&rig.cluster->net, 0);
+    struct ps_worker_report report = {.clock = 9, .lease = 9, .units_done = 3};
+    ps_client_report(rig.client, &report);
+    ck_assert_uint_eq(rig_view(&rig).lease.units_done, 1);
+}
+END_TEST
+
+START_TEST(in_asp_pushes_stop_while_the_coordinator_is_away)
+{
+    rig.cluster->mode = PS_CONSISTENCY_ASP;
+    fake_state(rig.cluster, true);
+    fake_run(&rig.cluster->net, 0);
+    rig.cluster->silent = true;
+    fake_stream_break(&rig.cluster->net, PS_ERR_UNAVAIL);
+    fake_run(&rig.cluster->net, PS_SILENCE_MS - 10);
+    uint32_t pushed;
+    struct ps_push push = rig_push(&rig, &pushed, 0);
+    ck_assert_int_eq(rig_push_wait(&rig, &push, &pushed, 5), PS_OK);
+    fake_run(&rig.cluster->net, 100);
+    push = rig_push(&rig, &pushed, 1);
+    ps_client_push(rig.client, &push);
+    fake_run(&rig.cluster->net, 1000);
+    ck_assert_uint_eq(pushed, 0);
+    rig.cluster->silent = false;
+    (void)rig_wait(&rig, &pushed, 4000);
+    ck_assert_int_eq(push.op.err.status, PS_OK);
+}
+END_TEST
+
+/* ---- Beginning and end ----------------------------------------------------------------------- */
+
+START_TEST(closing_ends_what_is_pending_and_says_goodbye)
+{
+    rig.cluster->fate = fate_hold;
+    uint32_t pushed;
+    uint32_t pulled;
+    uint32_t described;
+    uint32_t closed;
+    struct ps_push push = rig_push(&rig, &pushed, 0);
+    struct ps_pull pull = rig_pull(&rig, &pulled, 0);
+    struct ps_op describe = rig_op(&described);
+    struct ps_op close = rig_op(&closed);
+    ps_client_push(rig.client, &push);
+    ps_client_pull(rig.client, &pull);
+    fake_run(&rig.cluster->net, 1);
+    ps_client_describe(rig.client, &describe);
+    ps_client_close(rig.client, &close);
+    (void)rig_wait(&rig, &closed, 3000);
+    ck_assert_uint_eq(closed, 1);
+    ck_assert_uint_eq(pushed, 1);
+    ck_assert_uint_eq(pulled, 1);
+    ck_assert_uint_eq(described, 1);
+    ck_assert_int_eq(push.op.err.status, PS_ERR_CANCELED);
+    ck_assert_int_eq(pull.op.err.status, PS_ERR_CANCELED);
+    ck_assert_uint_eq(rig.cluster->n_leaves, 1);
+    ck_assert_uint_eq(rig.cluster->net.n_channels, 0);
+    fake_run(&rig.cluster->net, 1000);
+    ps_client_destroy(rig.client);
+    rig.client = NULL;
+}
+END_TEST
+
+START_TEST(closing_does_not_wait_long_for_a_dead_coordinator)
+{
+    rig.cluster->silent = true;
+    uint32_t closed;
+    struct ps_op close = rig_op(&closed);
+    ps_client_close(rig.client, &close);
+    ck_assert_uint_le(rig_wait(&rig, &closed, 5000), 1100);
+    ck_assert_uint_eq(closed, 1);
+    ps_client_destroy(rig.client);
+    rig.client = NULL;
+}
+END_TEST
+
+START_TEST(a_coordinator_that_starts_later_is_joined)
+{
+    rig_stop(&rig);
+    rig_init(&rig, 2, PS_CLIENT_WORKER);
+    rig.cluster->silent = true;
+    uint32_t joined;
+    struct ps_op op = rig_op(&joined);
+    ps_client_join(rig.client, &op);
+    fake_run(&rig.cluster->net, 20000);
+    ck_assert_uint_eq(joined, 0);
+    rig.cluster->silent = false;
+    (void)rig_wait(&rig, &joined, 5000);
+    ck_assert_uint_eq(joined, 1);
+    ck_assert_int_eq(op.err.status, PS_OK);
+    ck_assert_uint_eq(rig_view(&rig).session_number, 5);
+}
+END_TEST
+
+START_TEST(a_coordinator_that_never_starts_is_named)
+{
+    rig_stop(&rig);
+    rig_init(&rig, 2, PS_CLIENT_WORKER);
+    rig.cluster->silent = true;
+    uint32_t joined;
+    struct ps_op op = rig_op(&joined);
+    ps_client_join(rig.client, &op);
+    (void)rig_wait(&rig, &joined, 40000);
+    ck_assert_uint_eq(joined, 1);
+    ck_assert_int_eq(op.err.status, PS_ERR_LOST);
+    ck_assert_ptr_nonnull(strstr(op.err.text, "coordinator (coordinator:1)"));
+}
+END_TEST
+
+START_TEST(a_reader_learns_tables_and_pulls_without_a_clock)
+{
+    rig_stop(&rig);
+    rig_init(&rig, 2, PS_CLIENT_READER);
+    rig.cluster->gated = true;
+    uint32_t count;
+    struct ps_op op = rig_op(&count);
+    ps_client_join(rig.client, &op);
+    (void)rig_wait(&rig, &count, 100);
+    (void)fake_table(rig.cluster, "small", RIG_SMALL_N);
+    (void)fake_table(rig.cluster, "big", RIG_BIG_N);
+    op = rig_op(&count);
+    ps_client_describe(rig.client, &op);
+    (void)rig_wait(&rig, &count, 100);
+    ck_assert_int_eq(op.err.status, PS_OK);
+    struct ps_pull pull = rig_pull(&rig, &count, 99);
+    pull.no_clock = true;
+    ck_assert_int_eq(rig_pull_wait(&rig, &pull, &count, 100), PS_OK);
+    fake_run(&rig.cluster->net, 500);
+    ck_assert_uint_eq(rig.cluster->n_reports, 0); /* A reader has nothing to report. */
+    ck_assert_uint_ge(rig.cluster->n_hellos, 2);
+}
+END_TEST
+
+START_TEST(tables_that_others_defined_below_are_learnt_with_ones_own)
+{
+    rig_stop(&rig);
+    rig_init(&rig, 2, PS_CLIENT_WORKER);
+    uint32_t count;
+    struct ps_op op = rig_op(&count);
+    ps_client_join(rig.client, &op);
+    (void)rig_wait(&rig, &count, 100);
+    (void)fake_table(rig.cluster, "small", RIG_SMALL_N);
+    struct ps_table_def def = {
+        .name = "big", .n_dims = 1, .shape = {RIG_BIG_N}, .optimizer = "sgd"};
+    struct ps_define_table define = {.op = rig_op(&count), .def = &def};
+    ps_client_define_table(rig.client, &define);
+    (void)rig_wait(&rig, &count, 100);
+    ck_assert_int_eq(define.op.err.status, PS_OK);
+    ck_assert_uint_eq(define.ret_table, 1);
+    uint32_t table;
+    uint64_t n;
+    ck_assert(ps_client_table(rig.client, "small", &table, &n));
+    struct ps_push push = rig_push(&rig, &count, 0);
+    ck_assert_int_eq(rig_push_wait(&rig, &push, &count, 100), PS_OK);
+    rig_check_applied(&rig, 1.0f);
+}
+END_TEST
+
+START_TEST(defining_the_job_tells_what_is_in_force)
+{
+    uint32_t count;
+    struct ps_job_def def = {.model = "mlp", .data = "x", .rows = 10, .batch = 2, .epochs = 1};
+    struct ps_define_job define = {.op = rig_op(&count), .def = &def};
+    ps_client_define_job(rig.client, &define);
+    (void)rig_wait(&rig, &count, 100);
+    ck_assert_int_eq(define.op.err.status, PS_OK);
+    ck_assert_uint_eq(define.ret_units_per_lease, 9);
+}
+END_TEST
+
+static TCase *tcase_attend(void)
+{
+    TCase *tcase = tcase_create("attending");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, joining_learns_number_cluster_and_placement);
+    tcase_add_test(tcase, a_report_goes_at_once_and_with_every_heartbeat);
+    tcase_add_test(tcase, a_report_that_found_the_stream_full_follows);
+    tcase_add_test(tcase, a_new_stream_begins_with_a_hello_and_repeats_the_report);
+    tcase_add_test(tcase, states_of_an_earlier_term_are_ignored);
+    tcase_add_loop_test(tcase, a_silent_coordinator_is_lost_and_named, 0, 2);
+    tcase_add_loop_test(tcase, a_gap_in_the_own_loop_is_nobodys_silence, 0, 2);
+    tcase_add_test(tcase, lost_data_is_told_with_the_coordinators_reason);
+    tcase_add_test(tcase, a_fence_from_the_coordinator_ends_everything);
+    tcase_add_test(tcase, finished_work_is_never_shown_as_undone);
+    tcase_add_test(tcase, with_aggregation_only_the_coordinator_counts_units);
+    tcase_add_test(tcase, in_asp_pushes_stop_while_the_coordinator_is_away);
+    return tcase;
+}
+
+static TCase *tcase_life(void)
+{
+    TCase *tcase = tcase_create("beginning and end");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, closing_ends_what_is_pending_and_says_goodbye);
+    tcase_add_test(tcase, closing_does_not_wait_long_for_a_dead_coordinator);
+    tcase_add_test(tcase, a_coordinator_that_starts_later_is_joined);
+    tcase_add_test(tcase, a_coordinator_that_never_starts_is_named);
+    tcase_add_test(tcase, a_reader_learns_tables_and_pulls_without_a_clock);
+    tcase_add_test(tcase, tables_that_others_defined_below_are_learnt_with_ones_own);
+    tcase_add_test(tcase, defining_the_job_tells_what_is_in_force);
+    return tcase;
+}
+
+Suite *suite_session(void)
+{
+    Suite *suite = suite_create("session");
+    suite_add_tcase(suite, tcase_attend());
+    suite_add_tcase(suite, tcase_life());
+    return suite;
+}

@@ -1,0 +1,4 @@
+/* main.c — every suite of the coordinator's cores. */
+#include "test_coord.h"
+
+PS_TEST_MAIN(suite_lease_core, suite_member_core, suite_coord_core, suite_coord_random)

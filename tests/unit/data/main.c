@@ -1,0 +1,5 @@
+/* main.c — runs the suites of worker/data. */
+#include "lib/test_main.h"
+#include "unit/data/suites.h"
+
+PS_TEST_MAIN(suite_order, suite_idx, suite_load, suite_dataset, suite_data)

@@ -1,0 +1,14 @@
+#ifndef PS_TESTS_UNIT_DATA_SUITES_H
+#define PS_TESTS_UNIT_DATA_SUITES_H
+/*
+ * unit/data/suites.h — the suites of worker/data, one per test file.
+ */
+#include <check.h>
+
+Suite *suite_order(void);
+Suite *suite_idx(void);
+Suite *suite_load(void);
+Suite *suite_dataset(void);
+Suite *suite_data(void);
+
+#endif

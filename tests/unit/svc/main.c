@@ -1,0 +1,6 @@
+/* main.c — the suites of suites.h. */
+#include "lib/test_main.h"
+#include "suites.h"
+
+PS_TEST_MAIN(suite_table_def, suite_data_check, suite_data_push, suite_data_pull, suite_aggregate,
+             suite_attend)

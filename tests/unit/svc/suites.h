@@ -1,0 +1,15 @@
+#ifndef PS_TESTS_UNIT_SVC_SUITES_H
+#define PS_TESTS_UNIT_SVC_SUITES_H
+/*
+ * svc/suites.h — the suites of the one executable of this folder, a file each.
+ */
+#include <check.h>
+
+Suite *suite_attend(void);
+Suite *suite_data_check(void);
+Suite *suite_data_push(void);
+Suite *suite_data_pull(void);
+Suite *suite_aggregate(void);
+Suite *suite_table_def(void);
+
+#endif

@@ -1,0 +1,5 @@
+/* main.c — runs the suites of suites.h. */
+#include "lib/test_main.h"
+#include "unit/train/suites.h"
+
+PS_TEST_MAIN(suite_schedule, suite_safetensors, suite_report, suite_progress, suite_evaluate)

@@ -1,0 +1,14 @@
+#ifndef PS_TESTS_UNIT_TRAIN_SUITES_H
+#define PS_TESTS_UNIT_TRAIN_SUITES_H
+/*
+ * unit/train/suites.h — the suites of the pure parts of worker/train, one per test file.
+ */
+#include <check.h>
+
+Suite *suite_schedule(void);
+Suite *suite_safetensors(void);
+Suite *suite_report(void);
+Suite *suite_progress(void);
+Suite *suite_evaluate(void);
+
+#endif

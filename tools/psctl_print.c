@@ -1,0 +1,320 @@
+/* psctl_print.c — see psctl_print.h. */
+#include "psctl_print.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/attr.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "outcome.h"
+
+#define TEXT_BYTES 64
+
+/* ---- Words --------------------------------------------------------------------------------- */
+
+static const char *job_word(Ps__V1__JobState state)
+{
+    static const char *const words[] = {"none",         "waiting", "running", "done",
+                                        "cluster lost", "stopped"};
+    return (size_t)state < PS_ARRAY_LEN(words) ? words[state] : "unknown";
+}
+
+static const char *kind_word(Ps__V1__SessionKind kind)
+{
+    static const char *const words[] = {"none", "worker", "reader", "server"};
+    return (size_t)kind < PS_ARRAY_LEN(words) ? words[kind] : "unknown";
+}
+
+static void consistency_text(const Ps__V1__Consistency *consistency, char text[TEXT_BYTES])
+{
+    if (consistency == NULL) {
+        (void)snprintf(text, TEXT_BYTES, "none");
+    } else if (consistency->mode == PS__V1__CONSISTENCY_MODE__SSP) {
+        (void)snprintf(text, TEXT_BYTES, "ssp:%" PRIu32, consistency->bound);
+    } else if (consistency->mode == PS__V1__CONSISTENCY_MODE__ASP) {
+        (void)snprintf(text, TEXT_BYTES, "asp");
+    } else if (consistency->aggregate) {
+        (void)snprintf(text, TEXT_BYTES, "bsp, aggregated, %" PRIu32 " backup workers",
+                       consistency->backups);
+    } else {
+        (void)snprintf(text, TEXT_BYTES, "bsp");
+    }
+}
+
+static void id_text(const ProtobufCBinaryData *bytes, char text[PS_ID_TEXT_BYTES])
+{
+    struct ps_id id;
+    text[0] = '\0';
+    if (ps_id_from(bytes->data, bytes->len, &id)) {
+        ps_id_text(&id, text);
+    }
+}
+
+static void shape_text(const Ps__V1__TableDefinition *definition, char text[TEXT_BYTES])
+{
+    text[0] = '\0';
+    for (size_t i = 0; i < definition->n_shape; i++) {
+        size_t used = strlen(text);
+        (void)snprintf(text + used, TEXT_BYTES - used, "%s%" PRIu64, i == 0 ? "" : "x",
+                       definition->shape[i]);
+    }
+}
+
+static double elements(const Ps__V1__TableDefinition *definition)
+{
+    double n = 1.0;
+    for (size_t i = 0; i < definition->n_shape; i++) {
+        n *= (double)definition->shape[i];
+    }
+    return n;
+}
+
+/* ---- For people ---------------------------------------------------------------------------- */
+
+static void print_job(const Ps__V1__DescribeReply *describe)
+{
+    char text[TEXT_BYTES];
+    (void)printf("job          %s%s%s\n", job_word(describe->job),
+                 describe->reason[0] != '\0' ? ": " : "", describe->reason);
+    consistency_text(describe->consistency, text);
+    (void)printf("consistency  %s\n", text);
+    (void)printf("min clock    %" PRIu64 "\n", describe->min_clock);
+    const Ps__V1__JobDefinition *definition = describe->definition;
+    if (definition == NULL) {
+        return;
+    }
+    (void)printf("model        %s\n", definition->model);
+    (void)printf("data         %s\n", definition->data);
+    (void)printf("steps        %" PRIu64 " in %.1f s, batch %" PRIu32 "\n", describe->steps,
+                 (double)describe->running_us / 1e6, definition->batch);
+    struct ps_progress progress;
+    ps_outcome_progress(describe, &progress);
+    if (progress.rows_total > 0) {
+        (void)printf("progress     epoch %" PRIu64 " of %" PRIu64 ", %.1f %% of all rows",
+                     progress.epoch + 1, progress.n_epochs,
+                     100.0 * (double)progress.rows_done / (double)progress.rows_total);
+        if (!isnan(progress.loss)) {
+            (void)printf(", loss %.4f", progress.loss);
+        }
+        (void)printf("\n");
+    }
+    if (describe->sessions_lost > 0) {
+        (void)printf("lost         %" PRIu64 " sessions\n", describe->sessions_lost);
+    }
+}
+
+static void print_servers(const Ps__V1__DescribeReply *describe)
+{
+    (void)printf("\n%-16s %-24s %-8s %8s %8s %10s %10s %8s\n", "SERVER", "ADDRESS", "STATE",
+                 "PUSHES", "PULLS", "IN MB", "OUT MB", "HOLDS MB");
+    for (size_t i = 0; i < describe->n_members; i++) {
+        const Ps__V1__Member *member = describe->members[i];
+        if (member->kind != PS__V1__SESSION_KIND__SERVER) {
+            continue;
+        }
+        static const Ps__V1__ServerStats none = PS__V1__SERVER_STATS__INIT;
+        const Ps__V1__ServerStats *stats = member->server != NULL ? member->server : &none;
+        (void)printf("%-16s %-24s %-8s %8" PRIu64 " %8" PRIu64 " %10.1f %10.1f %8.1f\n",
+                     member->name, member->address, member->state, stats->pushes, stats->pulls,
+                     (double)stats->bytes_pushed / 1e6, (double)stats->bytes_pulled / 1e6,
+                     (double)stats->memory_bytes / 1e6);
+    }
+}
+
+/* How far a worker is ahead of the slowest. */
+static void lag_text(const Ps__V1__DescribeReply *describe, const Ps__V1__Member *member,
+                     char text[TEXT_BYTES])
+{
+    if (member->lease == 0) {
+        (void)snprintf(text, TEXT_BYTES, "-");
+    } else {
+        uint64_t min = describe->min_clock;
+        (void)snprintf(text, TEXT_BYTES, "+%" PRIu64,
+                       member->clock > min ? member->clock - min : 0);
+    }
+}
+
+static void print_workers(const Ps__V1__DescribeReply *describe)
+{
+    (void)printf("\n%-16s %-8s %8s %8s %6s %8s %10s %8s %8s\n", "WORKER", "STATE", "SESSION",
+                 "CLOCK", "AHEAD", "LEASE", "ROWS", "STALE", "BLOCKED");
+    for (size_t i = 0; i < describe->n_members; i++) {
+        const Ps__V1__Member *member = describe->members[i];
+        if (member->kind == PS__V1__SESSION_KIND__SERVER) {
+            continue;
+        }
+        static const Ps__V1__WorkerStats none = PS__V1__WORKER_STATS__INIT;
+        const Ps__V1__WorkerStats *stats = member->worker != NULL ? member->worker : &none;
+        char lag[TEXT_BYTES];
+        lag_text(describe, member, lag);
+        double busy = stats->busy_us > 0 ? (double)stats->busy_us : 1.0;
+        (void)printf("%-16s %-8s %8" PRIu64 " %8" PRIu64 " %6s %8" PRIu64 " %10" PRIu64
+                     " %8" PRIu64 " %6.1f %%\n",
+                     member->name, member->state, member->session_number, member->clock, lag,
+                     member->lease, stats->rows, stats->staleness_max,
+                     100.0 * (double)stats->blocked_bound_us / busy);
+    }
+}
+
+bool psctl_status(const Ps__V1__DescribeReply *describe)
+{
+    char id[PS_ID_TEXT_BYTES];
+    id_text(&describe->cluster_id, id);
+    (void)printf("cluster      %s, term %" PRIu64 "\n", id, describe->term);
+    print_job(describe);
+    print_servers(describe);
+    print_workers(describe);
+    return true;
+}
+
+bool psctl_tables(const Ps__V1__DescribeReply *describe)
+{
+    (void)printf("%-4s %-24s %-16s %12s %10s %-10s %s\n", "NO", "TABLE", "SHAPE", "NUMBERS", "MB",
+                 "OPTIMIZER", "FIRST SLOT");
+    size_t n = describe->catalogue != NULL ? describe->catalogue->n_tables : 0;
+    for (size_t i = 0; i < n; i++) {
+        const Ps__V1__Table *table = describe->catalogue->tables[i];
+        const Ps__V1__TableDefinition *definition = table->definition;
+        if (definition == NULL) {
+            continue;
+        }
+        char shape[TEXT_BYTES];
+        shape_text(definition, shape);
+        (void)printf("%-4" PRIu32 " %-24s %-16s %12.0f %10.2f %-10s %" PRIu32 "\n", table->number,
+                     definition->name, shape, elements(definition),
+                     elements(definition) * sizeof(float) / 1e6,
+                     definition->optimizer != NULL ? definition->optimizer->name : "",
+                     table->first_slot);
+    }
+    return true;
+}
+
+/* ---- For programs -------------------------------------------------------------------------- */
+
+static bool print_json(cJSON *json)
+{
+    char *text = cJSON_PrintUnformatted(json);
+    if (text != NULL) {
+        (void)printf("%s\n", text);
+    }
+    bool printed = text != NULL;
+    cJSON_free(text);
+    cJSON_Delete(json);
+    return printed;
+}
+
+/* Numbers above 2^53 would lose digits as a double. */
+static void add_count(cJSON *json, const char *key, uint64_t count)
+{
+    char digits[24];
+    (void)snprintf(digits, sizeof(digits), "%" PRIu64, count);
+    (void)cJSON_AddRawToObject(json, key, digits);
+}
+
+static void add_worker(cJSON *json, const Ps__V1__WorkerStats *stats)
+{
+    add_count(json, "units", stats->units);
+    add_count(json, "rows", stats->rows);
+    add_count(json, "busy_us", stats->busy_us);
+    add_count(json, "blocked_bound_us", stats->blocked_bound_us);
+    add_count(json, "blocked_network_us", stats->blocked_network_us);
+    add_count(json, "blocked_lease_us", stats->blocked_lease_us);
+    add_count(json, "staleness_sum", stats->staleness_sum);
+    add_count(json, "staleness_max", stats->staleness_max);
+    add_count(json, "bytes_pushed", stats->bytes_pushed);
+    add_count(json, "bytes_pulled", stats->bytes_pulled);
+    add_count(json, "retries", stats->retries);
+}
+
+static void add_server(cJSON *json, const Ps__V1__ServerStats *stats)
+{
+    add_count(json, "pushes", stats->pushes);
+    add_count(json, "pulls", stats->pulls);
+    add_count(json, "bytes_pushed", stats->bytes_pushed);
+    add_count(json, "bytes_pulled", stats->bytes_pulled);
+    add_count(json, "repeats", stats->repeats);
+    add_count(json, "parked_now", stats->parked_now);
+    add_count(json, "parked", stats->parked);
+    add_count(json, "memory_bytes", stats->memory_bytes);
+    add_count(json, "copied_push_bytes", stats->copied_push_bytes);
+    add_count(json, "copied_pull_bytes", stats->copied_pull_bytes);
+}
+
+static cJSON *member_json(const Ps__V1__Member *member)
+{
+    cJSON *json = cJSON_CreateObject();
+    (void)cJSON_AddStringToObject(json, "kind", kind_word(member->kind));
+    (void)cJSON_AddStringToObject(json, "name", member->name);
+    (void)cJSON_AddStringToObject(json, "address", member->address);
+    (void)cJSON_AddStringToObject(json, "state", member->state);
+    add_count(json, "session", member->session_number);
+    add_count(json, "silent_ms", member->silent_ms);
+    if (member->kind == PS__V1__SESSION_KIND__WORKER) {
+        add_count(json, "clock", member->clock);
+        add_count(json, "lease", member->lease);
+    }
+    if (member->worker != NULL) {
+        add_worker(json, member->worker);
+    }
+    if (member->server != NULL) {
+        add_server(json, member->server);
+    }
+    return json;
+}
+
+bool psctl_status_json(const Ps__V1__DescribeReply *describe)
+{
+    char text[TEXT_BYTES];
+    cJSON *json = cJSON_CreateObject();
+    id_text(&describe->cluster_id, text);
+    (void)cJSON_AddStringToObject(json, "cluster", text);
+    add_count(json, "term", describe->term);
+    (void)cJSON_AddStringToObject(json, "job", job_word(describe->job));
+    (void)cJSON_AddStringToObject(json, "reason", describe->reason);
+    consistency_text(describe->consistency, text);
+    (void)cJSON_AddStringToObject(json, "consistency", text);
+    add_count(json, "min_clock", describe->min_clock);
+    add_count(json, "steps", describe->steps);
+    add_count(json, "running_us", describe->running_us);
+    add_count(json, "sessions_lost", describe->sessions_lost);
+    add_count(json, "rows_trained_min", describe->rows_trained_min);
+    add_count(json, "rows_trained_max", describe->rows_trained_max);
+    if (describe->definition != NULL) {
+        (void)cJSON_AddStringToObject(json, "model", describe->definition->model);
+        add_count(json, "epochs", describe->definition->epochs);
+        add_count(json, "rows", describe->definition->rows);
+    }
+    cJSON *members = cJSON_AddArrayToObject(json, "members");
+    for (size_t i = 0; i < describe->n_members; i++) {
+        (void)cJSON_AddItemToArray(members, member_json(describe->members[i]));
+    }
+    return print_json(json);
+}
+
+bool psctl_tables_json(const Ps__V1__DescribeReply *describe)
+{
+    cJSON *json = cJSON_CreateObject();
+    cJSON *tables = cJSON_AddArrayToObject(json, "tables");
+    size_t n = describe->catalogue != NULL ? describe->catalogue->n_tables : 0;
+    for (size_t i = 0; i < n; i++) {
+        const Ps__V1__Table *table = describe->catalogue->tables[i];
+        cJSON *entry = cJSON_CreateObject();
+        add_count(entry, "number", table->number);
+        add_count(entry, "first_slot", table->first_slot);
+        if (table->definition != NULL) {
+            (void)cJSON_AddStringToObject(entry, "name", table->definition->name);
+            cJSON *shape = cJSON_AddArrayToObject(entry, "shape");
+            for (size_t d = 0; d < table->definition->n_shape; d++) {
+                (void)cJSON_AddItemToArray(
+                    shape, cJSON_CreateNumber((double)table->definition->shape[d]));
+            }
+        }
+        (void)cJSON_AddItemToArray(tables, entry);
+    }
+    return print_json(json);
+}

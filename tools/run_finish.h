@@ -1,0 +1,14 @@
+#ifndef PS_TOOLS_RUN_FINISH_H
+#define PS_TOOLS_RUN_FINISH_H
+/*
+ * run_finish.h — the whole model after the last row: pulled by a reader, judged, written.
+ */
+#include "run.h"
+
+struct ps_blocking;
+
+/** Blocks. `blocking` holds a new client of kind reader. */
+PS_MUST_CHECK enum ps_status run_finish(struct run *run, struct ps_blocking *blocking,
+                                        struct ps_error *err);
+
+#endif

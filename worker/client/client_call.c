@@ -1,0 +1,455 @@
+/*
+ * client_call.c — one data call: from the units of a work to bytes, from the answer back to them.
+ *
+ * Gradients are borrowed by the transport piece by piece; weights are copied once, from the message
+ * into the caller's tensor: that copy is the delivery. A call is over when its answer is there and
+ * every borrowed piece was let go, so an operation never ends while somebody may still read its
+ * tensors.
+ */
+#include "client/client_impl.h"
+#include "obs/log.h"
+
+#define RETRY_MS_MIN 1u /* At once would spin. */
+
+/* ---- Answers ------------------------------------------------------------------------------- */
+
+static void remember_position(struct ps_route *route, const struct ps_slot_reply *reply)
+{
+    uint64_t epoch = route->seen_epoch[reply->slot];
+    uint64_t position = route->seen_position[reply->slot];
+    if (reply->epoch > epoch || (reply->epoch == epoch && reply->position > position)) {
+        route->seen_epoch[reply->slot] = reply->epoch;
+        route->seen_position[reply->slot] = reply->position;
+    }
+}
+
+static uint32_t wait_ms(struct ps_client *client, struct ps_client_call *call,
+                        enum ps_status status, uint32_t retry_ms)
+{
+    if (status == PS_ERR_BUSY && retry_ms > 0) {
+        return retry_ms < PS_BACKOFF_CAP_MS ? retry_ms : PS_BACKOFF_CAP_MS;
+    }
+    uint32_t wait = ps_backoff_next_ms(&call->work->backoff[call->server], &client->rng);
+    return wait > RETRY_MS_MIN ? wait : RETRY_MS_MIN;
+}
+
+/* Copy a slot's values to their places in the tensors. */
+static void deliver(struct ps_client *client, struct ps_client_work *work,
+                    const struct ps_flow_unit *unit, struct ps_cursor *payload)
+{
+    struct ps_layout_part *parts = client->scratch->parts;
+    uint32_t n_parts = ps_flow_parts(&work->pull_flow, unit, parts);
+    for (uint32_t i = 0; i < n_parts; i++) {
+        const struct ps_layout *layout = &client->layouts[parts[i].table];
+        float *to =
+            work->pull_values[parts[i].table] + ps_layout_first_element(layout, parts[i].block);
+        ps_cursor_copy(payload, to, parts[i].n_floats * sizeof(float));
+    }
+    client->view.n_bytes_pulled += unit->n_bytes;
+    ps_metric_add(client->options.metrics, PS_METRIC_bytes_pulled_total, unit->n_bytes);
+}
+
+/* Each slot at most once, only slots that were asked, lengths that fit: before anything is done. */
+static bool reply_makes_sense(const struct ps_client_call *call, const struct ps_data_reply *reply)
+{
+    uint64_t slots = 0;
+    for (uint32_t i = 0; i < reply->n_push; i++) {
+        uint32_t slot = reply->push[i].slot;
+        if (slot >= PS_SLOTS || (slots & 1ull << slot) != 0 ||
+            ps_flow_find(&call->work->push_flow, &call->push, slot) == NULL) {
+            return false;
+        }
+        slots |= 1ull << slot;
+    }
+    slots = 0;
+    uint64_t n_bytes = 0;
+    for (uint32_t i = 0; i < reply->n_pull; i++) {
+        uint32_t slot = reply->pull[i].slot;
+        if (slot >= PS_SLOTS || (slots & 1ull << slot) != 0) {
+            return false;
+        }
+        slots |= 1ull << slot;
+        const struct ps_flow_unit *unit = ps_flow_find(&call->work->pull_flow, &call->pull, slot);
+        uint32_t expected = reply->pull[i].status == PS_OK && unit != NULL ? unit->n_bytes : 0;
+        if (unit == NULL || reply->pull[i].n_bytes != expected) {
+            return false;
+        }
+        n_bytes += expected;
+    }
+    return n_bytes == reply->n_payload_bytes;
+}
+
+/* The words for a slot that refused for good; those of the first stay. */
+static void note_refusal(struct ps_client *client, struct ps_client_call *call,
+                         const struct ps_slot_reply *reply, struct ps_error *err)
+{
+    if (reply->status == PS_OK || ps_status_retryable(reply->status) || err->status != PS_OK) {
+        return;
+    }
+    (void)ps_fail(err, reply->status, "slot %u at server %u (%s): %s", reply->slot, call->server,
+                  client->servers[call->server].address, ps_status_text(reply->status));
+}
+
+static void take_push_slots(struct ps_client *client, struct ps_client_call *call,
+                            const struct ps_data_reply *reply, uint64_t ready_ms)
+{
+    struct ps_client_work *work = call->work;
+    for (uint32_t i = 0; i < reply->n_push; i++) {
+        const struct ps_slot_reply *slot = &reply->push[i];
+        struct ps_flow_unit *unit = ps_flow_find(&work->push_flow, &call->push, slot->slot);
+        if (slot->status == PS_OK) {
+            remember_position(&client->route, slot);
+            work->n_push_bytes += unit->n_bytes;
+        }
+        note_refusal(client, call, slot, &work->push_err);
+        ps_flow_answer(&work->push_flow, unit, slot->status, ready_ms);
+    }
+}
+
+static void pull_first_answer(struct ps_client *client, struct ps_client_call *call)
+{
+    struct ps_client_work *work = call->work;
+    if (work->pull_answered) {
+        return;
+    }
+    work->pull_answered = true;
+    if (work->pull_held) {
+        return; /* It came with the push: nothing waited. */
+    }
+    uint64_t now_ns = ps_exec_now_ns(client->options.exec);
+    uint64_t took_ns = now_ns - call->start_ns;
+    if (!work->pull_parked && (client->quickest_ns == 0 || took_ns < client->quickest_ns)) {
+        client->quickest_ns = took_ns;
+    }
+    /* What the network takes anyway is not the gate's. */
+    uint64_t waited_ns = now_ns - work->pull_start_ns;
+    if (work->pull_parked && waited_ns > client->quickest_ns) {
+        work->pull_blocked_ns = waited_ns - client->quickest_ns;
+    }
+}
+
+/* Weights that came without the push that travelled with them lack the worker's own update. */
+static bool push_unfinished(const struct ps_client_call *call, uint32_t slot)
+{
+    const struct ps_flow_unit *unit = ps_flow_find(&call->work->push_flow, &call->push, slot);
+    return unit != NULL && unit->state != PS_FLOW_FINISHED;
+}
+
+static void take_pull_slots(struct ps_client *client, struct ps_client_call *call,
+                            const struct ps_data_reply *reply, uint64_t ready_ms)
+{
+    struct ps_client_work *work = call->work;
+    struct ps_cursor payload = reply->payload;
+    for (uint32_t i = 0; i < reply->n_pull; i++) {
+        const struct ps_slot_reply *slot = &reply->pull[i];
+        struct ps_flow_unit *unit = ps_flow_find(&work->pull_flow, &call->pull, slot->slot);
+        if (slot->status == PS_OK && push_unfinished(call, slot->slot)) {
+            ps_cursor_skip(&payload, slot->n_bytes);
+            ps_flow_answer(&work->pull_flow, unit, PS_ERR_BUSY, ready_ms);
+            continue;
+        }
+        if (slot->status == PS_OK) {
+            remember_position(&client->route, slot);
+            deliver(client, work, unit, &payload);
+            pull_first_answer(client, call);
+            if (reply->min_clock < work->min_clock) {
+                work->min_clock = reply->min_clock;
+            }
+        } else if (slot->status == PS_ERR_NOT_YET) {
+            work->pull_parked = true;
+        }
+        note_refusal(client, call, slot, &work->pull_err);
+        ps_flow_answer(&work->pull_flow, unit, slot->status, ready_ms);
+    }
+}
+
+/* Of what makes a slot wait, BUSY comes with the server's own figure, and NOT_YET is no failure. */
+static enum ps_status worse(enum ps_status a, enum ps_status b)
+{
+    if (!ps_status_retryable(b) || a == PS_ERR_BUSY) {
+        return a;
+    }
+    return b == PS_ERR_NOT_YET && a != PS_OK ? a : b;
+}
+
+/* One wait for all slots of a call, so that what shared it shares the next one too. */
+static uint64_t repeat_at_ms(struct ps_client *client, struct ps_client_call *call,
+                             const struct ps_data_reply *reply)
+{
+    enum ps_status worst = PS_OK;
+    for (uint32_t i = 0; i < reply->n_push; i++) {
+        worst = worse(worst, reply->push[i].status);
+    }
+    for (uint32_t i = 0; i < reply->n_pull; i++) {
+        worst = worse(worst, reply->pull[i].status);
+    }
+    if (worst == PS_OK) {
+        ps_backoff_reset(&call->work->backoff[call->server]);
+        return 0;
+    }
+    if (worst != PS_ERR_NOT_YET) {
+        client->view.n_retries++;
+        ps_metric_add(client->options.metrics, PS_METRIC_retries_total, 1);
+    }
+    return ps_exec_now_ms(client->options.exec) + wait_ms(client, call, worst, reply->retry_ms);
+}
+
+static bool any_fenced(const struct ps_data_reply *reply)
+{
+    bool fenced = false;
+    for (uint32_t i = 0; i < reply->n_push; i++) {
+        fenced = fenced || reply->push[i].status == PS_ERR_FENCED;
+    }
+    for (uint32_t i = 0; i < reply->n_pull; i++) {
+        fenced = fenced || reply->pull[i].status == PS_ERR_FENCED;
+    }
+    return fenced;
+}
+
+static uint64_t take_reply(struct ps_client *client, struct ps_client_call *call)
+{
+    struct ps_data_reply *reply = &client->scratch->reply;
+    const struct ps_msg *msg = call->request.reply;
+    struct ps_error err = {0};
+    enum ps_status status =
+        ps_data_reply_read(ps_cursor_over(msg->slices, msg->n_slices), reply, &err);
+    if (status == PS_OK && !reply_makes_sense(call, reply)) {
+        status = ps_fail(&err, PS_ERR_CORRUPT, "not an answer to this call");
+    }
+    if (status != PS_OK) {
+        (void)ps_wrap(&err, status, "server %u (%s) sent nonsense", call->server,
+                      client->servers[call->server].address);
+        ps_client_work_refuse(call->work, PS_ERR_CORRUPT, err.text);
+        return 0;
+    }
+    if (reply->term > client->view.term) { /* From now on, states of the old term are stale. */
+        client->view.term = reply->term;
+    }
+    uint64_t ready_ms = repeat_at_ms(client, call, reply);
+    take_push_slots(client, call, reply, ready_ms);
+    take_pull_slots(client, call, reply, ready_ms);
+    if (any_fenced(reply)) {
+        ps_client_fence(client, NULL);
+    }
+    return ready_ms;
+}
+
+/* The call as a whole got no answer, or a refusal. */
+static uint64_t take_failure(struct ps_client *client, struct ps_client_call *call)
+{
+    struct ps_client_server *server = &client->servers[call->server];
+    const struct ps_error *err = &call->request.err;
+    uint64_t now_ms = ps_exec_now_ms(client->options.exec);
+    bool silent = err->status == PS_ERR_UNAVAIL || err->status == PS_ERR_TIMEOUT;
+    bool canceled = err->status == PS_ERR_CANCELED; /* By us, or by a server that stops. */
+    if (silent) {
+        bool slept = client->awake_ms > call->start_ms; /* Nobody answers a stopped process. */
+        ps_client_peer_failed(&server->peer, slept ? client->awake_ms : call->start_ms, now_ms);
+    } else if (!canceled) {
+        ps_client_server_heard(client, call->server);
+    }
+    if (err->status == PS_ERR_FENCED) {
+        ps_client_fence(client, err->text);
+    } else if (!canceled && !ps_status_retryable(err->status)) {
+        struct ps_error why;
+        (void)ps_fail(&why, err->status, "server %u (%s): %s", call->server, server->address,
+                      err->text);
+        ps_client_work_refuse(call->work, why.status, why.text);
+    }
+    if (err->status == PS_ERR_NOT_YET) {
+        call->work->pull_parked = true;
+    } else {
+        client->view.n_retries++;
+        ps_metric_add(client->options.metrics, PS_METRIC_retries_total, 1);
+    }
+    return now_ms + wait_ms(client, call, err->status, 0);
+}
+
+static void run_call(struct ps_mail *mail)
+{
+    struct ps_client_call *call = PS_CONTAINER_OF(mail, struct ps_client_call, mail);
+    struct ps_client *client = call->client;
+    struct ps_client_server *server = &client->servers[call->server];
+    uint64_t ready_ms;
+    ps_list_remove(&call->node); /* It can't be canceled any more. */
+    if (call->request.err.status == PS_OK) {
+        ps_client_server_heard(client, call->server);
+        ready_ms = take_reply(client, call);
+    } else {
+        ready_ms = take_failure(client, call);
+    }
+    ps_msg_unref(call->request.reply);
+    call->request.reply = NULL;
+    ps_flow_end_call(&call->work->push_flow, &call->push, ready_ms);
+    ps_flow_end_call(&call->work->pull_flow, &call->pull, ready_ms);
+    server->n_calls--;
+    server->n_asking -= call->asks ? 1 : 0;
+    ps_list_append(&client->idle_calls, &call->node);
+    ps_client_server_connect(client, call->server);
+    ps_client_settle(client);
+}
+
+/* ---- Sending ------------------------------------------------------------------------------- */
+
+/* Any thread: the answer is there, or a piece was let go. */
+static void let_go(void *arg)
+{
+    struct ps_client_call *call = arg;
+    if (atomic_fetch_sub(&call->n_holders, 1) == 1) {
+        ps_exec_post(call->client->options.exec, &call->mail);
+    }
+}
+
+static void on_done(struct ps_request *request)
+{
+    let_go(PS_CONTAINER_OF(request, struct ps_client_call, request));
+}
+
+static struct ps_client_call *take_call(struct ps_client *client)
+{
+    if (!ps_list_empty(&client->idle_calls)) {
+        struct ps_client_call *call =
+            PS_CONTAINER_OF(client->idle_calls.next, struct ps_client_call, node);
+        ps_list_remove(&call->node);
+        return call;
+    }
+    struct ps_client_call *call = ps_mem_alloc(client->options.mem, PS_MEM_CALLS, sizeof(*call));
+    if (call != NULL) {
+        call->client = client;
+        call->mail.run = run_call;
+        ps_list_init(&call->node);
+    }
+    return call;
+}
+
+static uint32_t lend_pieces(struct ps_client *client, struct ps_client_call *call,
+                            const struct ps_share *share)
+{
+    struct ps_piece *pieces = client->scratch->pieces;
+    for (uint32_t i = 0; i < share->n_parts; i++) {
+        const struct ps_part *part = &share->parts[i];
+        const struct ps_layout *layout = &client->layouts[part->table];
+        const float *from =
+            call->work->push_values[part->table] + ps_layout_first_element(layout, part->block);
+        pieces[i] = (struct ps_piece){
+            .data = (const uint8_t *)from, .n_bytes = part->n_bytes, .done = let_go, .arg = call};
+    }
+    return share->n_parts;
+}
+
+/* The header, in the scratch: the transport copies it before its start returns. */
+static size_t write_head(struct ps_client *client, const struct ps_client_call *call)
+{
+    struct ps_data_request *to = &client->scratch->request;
+    const struct ps_client_work *work = call->work;
+    to->session = client->options.session;
+    to->session_number = client->view.session_number;
+    to->generation = client->view.generation;
+    bool pushes = call->push.n_units > 0;
+    bool pulls = call->pull.n_units > 0;
+    to->stream = pushes ? work->push->stream : 0;
+    to->sequence = pushes ? work->push->sequence : 0;
+    to->acked_below = pushes ? work->push->acked_below : 0;
+    to->step = pushes ? work->push->step : 0;
+    to->rows = pushes ? work->push->rows : 0;
+    to->rate = pushes ? work->push->rate : 0.0f;
+    to->read_clock = pushes ? work->push->read_clock : 0;
+    to->pull_step = pulls ? work->pull->step : 0;
+    to->no_clock = pulls && work->pull->no_clock;
+    ps_flow_fill(&work->push_flow, &client->route, &call->push, &to->push);
+    ps_flow_fill(&work->pull_flow, &client->route, &call->pull, &to->pull);
+    to->n_payload_bytes = call->push.n_bytes;
+    return ps_data_request_write(to, client->scratch->head, PS_HEAD_BYTES_MAX);
+}
+
+static uint32_t timeout_ms(const struct ps_client *client, const struct ps_client_call *call)
+{
+    const struct ps_client_options *options = &client->options;
+    uint64_t n_bytes = call->push.n_bytes + call->pull.n_bytes;
+    uint64_t ms = options->call_timeout_ms + n_bytes / PS_CLIENT_BYTES_PER_MS;
+    /* A parked pull is answered NOT_YET shortly before its end. Half of the time to give up, so
+     * that a server that hangs is found in time; and no parking with one that is silent. */
+    if (call->asks && !client->servers[call->server].peer.silent) {
+        ms += options->give_up_ms / 2;
+    }
+    return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+}
+
+static void send_call(struct ps_client *client, struct ps_client_call *call)
+{
+    struct ps_client_server *server = &client->servers[call->server];
+    size_t n_head_bytes = write_head(client, call);
+    PS_ASSERT(n_head_bytes > 0); /* The bounds on slots and parts keep it below the maximum. */
+    uint32_t n_pieces = lend_pieces(client, call, &client->scratch->request.push);
+    bool pushes = call->push.n_units > 0;
+    bool pulls = call->pull.n_units > 0;
+    const char *both = pulls ? PS_METHOD_PUSH_PULL : PS_METHOD_PUSH;
+    uint64_t step = pushes ? call->work->push->step : call->work->pull->step;
+    call->asks = !pushes && call->pull.asks;
+    call->start_ms = ps_exec_now_ms(client->options.exec);
+    call->start_ns = ps_exec_now_ns(client->options.exec);
+    call->request =
+        (struct ps_request){.method = pushes ? both : PS_METHOD_PULL,
+                            .timeout_ms = timeout_ms(client, call),
+                            .context = {.session = client->view.session_number, .step = step},
+                            .out = {.head = client->scratch->head,
+                                    .n_head_bytes = n_head_bytes,
+                                    .pieces = client->scratch->pieces,
+                                    .n_pieces = n_pieces},
+                            .done = on_done};
+    atomic_store(&call->n_holders, n_pieces + 1);
+    server->n_calls++;
+    server->n_asking += call->asks ? 1 : 0;
+    ps_list_append(&client->calls, &call->node);
+    ps_request_start(server->channel, &call->request);
+}
+
+/* In asp nothing else stops a worker that lost its coordinator, while its lease goes to another. */
+static bool cut_off(const struct ps_client *client, uint64_t now_ms)
+{
+    return client->view.consistency.mode == PS_CONSISTENCY_ASP && client->attend.wanted &&
+           now_ms - client->attend.heard_ms >= PS_SILENCE_MS;
+}
+
+/* Fill `call` with what `work` has for the server. */
+static bool fill_call(struct ps_client *client, struct ps_client_work *work,
+                      struct ps_client_call *call, uint64_t now_ms)
+{
+    const struct ps_client_server *server = &client->servers[call->server];
+    call->work = work;
+    call->push.n_units = 0;
+    call->push.n_bytes = 0;
+    call->pull = (struct ps_flow_call){.server = call->server};
+    if (work->push != NULL && !cut_off(client, now_ms) &&
+        ps_flow_take(&work->push_flow, &client->route, call->server, now_ms, &call->push) > 0) {
+        if (work->pull != NULL) {
+            (void)ps_flow_take_same(&work->pull_flow, &work->push_flow, &call->push, &call->pull);
+        }
+        return true;
+    }
+    if (work->pull == NULL || work->pull_held) {
+        return false;
+    }
+    bool taken = ps_flow_asks(&work->pull_flow, call->server) && server->n_asking > 0;
+    return !taken &&
+           ps_flow_take(&work->pull_flow, &client->route, call->server, now_ms, &call->pull) > 0;
+}
+
+void ps_client_call_send(struct ps_client *client, struct ps_client_work *work, uint64_t now_ms)
+{
+    for (uint32_t i = 0; i < client->n_servers; i++) {
+        struct ps_client_server *server = &client->servers[i];
+        while (ps_client_server_connected(server) && server->n_calls < PS_CLIENT_CALLS_PER_SERVER) {
+            struct ps_client_call *call = take_call(client);
+            if (call == NULL) {
+                return; /* The next heartbeat tries again. */
+            }
+            call->server = i;
+            if (!fill_call(client, work, call, now_ms)) {
+                ps_list_append(&client->idle_calls, &call->node);
+                break;
+            }
+            send_call(client, call);
+        }
+    }
+}

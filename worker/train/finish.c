@@ -1,0 +1,130 @@
+/* finish.c — see finish.h. */
+#include "train/finish.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "data/dataset.h"
+#include "num/kernel.h"
+#include "os/posix_disk.h"
+#include "train/blocking.h"
+#include "train/center.h"
+#include "train/evaluate.h"
+#include "train/safetensors.h"
+
+enum ps_status ps_finish_pull(const struct ps_train_plan *plan, struct ps_blocking *blocking,
+                              struct ps_weights *weights, struct ps_error *err)
+{
+    *weights = (struct ps_weights){0};
+    enum ps_status status = ps_blocking_join(blocking, err);
+    if (status == PS_OK) {
+        status = ps_blocking_describe(blocking, err);
+    }
+    if (status != PS_OK) {
+        return ps_wrap(err, status, "joining as a reader");
+    }
+    uint32_t tables[PS_MODEL_TABLES_MAX];
+    for (uint32_t i = 0; i < plan->model->n_tables; i++) {
+        const struct ps_model_table *table = &plan->model->tables[i];
+        uint64_t n = 0;
+        if (!ps_blocking_table(blocking, table->name, &tables[i], &n) || n != table->n_values) {
+            return ps_fail(err, PS_ERR_NOT_FOUND,
+                           "the cluster has no table %s of %" PRIu64 " numbers", table->name,
+                           table->n_values);
+        }
+    }
+    status = ps_weights_init(weights, plan->mem, plan->model, tables, err);
+    if (status != PS_OK) {
+        return status;
+    }
+    struct ps_pull pull = {
+        .no_clock = true, .tensors = weights->tensors, .n_tensors = weights->n_tables};
+    ps_blocking_pull_start(blocking, &pull);
+    status = ps_blocking_wait(blocking, &pull.op);
+    if (status != PS_OK) {
+        *err = pull.op.err;
+        ps_weights_deinit(weights);
+        return ps_wrap(err, status, "pulling the model");
+    }
+    if (plan->mean != NULL) {
+        ps_center_fold(plan->mean, plan->model, weights);
+    }
+    return PS_OK;
+}
+
+enum ps_status ps_finish_judge(const struct ps_train_plan *plan, const struct ps_weights *weights,
+                               struct ps_report *report, struct ps_error *err)
+{
+    report->model = plan->kind->name;
+    report->data = plan->options.data;
+    report->rows_train = plan->train->n_rows;
+    report->rows_test = plan->test != NULL ? plan->test->n_rows : 0;
+    report->consistency = plan->consistency_text;
+    if (plan->consistency.mode != PS_CONSISTENCY_ASP) {
+        report->staleness_bound = plan->consistency.bound;
+    }
+    if (!ps_kernel_finite((const uint8_t *)weights->values, weights->n_values)) {
+        return ps_fail(err, PS_ERR_DIVERGED,
+                       "training diverged: the model holds numbers that are not finite; use a "
+                       "smaller --lr (it is %g)",
+                       (double)plan->schedule.rate);
+    }
+    if (plan->test == NULL) {
+        return PS_OK;
+    }
+    const float *arrays[PS_MODEL_TABLES_MAX];
+    for (uint32_t i = 0; i < weights->n_tables; i++) {
+        arrays[i] = weights->arrays[i];
+    }
+    struct ps_evaluation evaluation;
+    enum ps_status status = ps_evaluate(plan->model, arrays, plan->test, &evaluation, err);
+    if (status != PS_OK) {
+        return ps_wrap(err, status, "evaluating the test set");
+    }
+    report->test_loss = evaluation.loss;
+    report->test_accuracy = evaluation.accuracy;
+    if (!isfinite(evaluation.loss)) {
+        return ps_fail(err, PS_ERR_DIVERGED,
+                       "training diverged: the test loss is not finite; use a smaller --lr (it is "
+                       "%g)",
+                       (double)plan->schedule.rate);
+    }
+    return PS_OK;
+}
+
+enum ps_status ps_finish_write(const struct ps_train_plan *plan, const struct ps_weights *weights,
+                               const char *folder, char path[PS_FINISH_PATH_BYTES],
+                               struct ps_error *err)
+{
+    int n = snprintf(path, PS_FINISH_PATH_BYTES, "%s/model.safetensors", folder);
+    if (n < 0 || (size_t)n >= PS_FINISH_PATH_BYTES) {
+        return ps_fail(err, PS_ERR_INVALID, "--out: the path is longer than %u bytes",
+                       PS_FINISH_PATH_BYTES);
+    }
+    enum ps_status status = ps_disk_make_dir(ps_posix_disk(), folder, err);
+    if (status != PS_OK) {
+        return status;
+    }
+    struct ps_tensor_view tensors[PS_MODEL_TABLES_MAX];
+    for (uint32_t i = 0; i < weights->n_tables; i++) {
+        const struct ps_model_table *table = &plan->model->tables[i];
+        tensors[i] =
+            ps_tensor_over(table->name, weights->arrays[i], table->dims, table->n_dims);
+    }
+    char features[16];
+    char classes[16];
+    char seed[24];
+    (void)snprintf(features, sizeof(features), "%" PRIu32, plan->train->n_features);
+    (void)snprintf(classes, sizeof(classes), "%" PRIu32, plan->train->n_classes);
+    (void)snprintf(seed, sizeof(seed), "%" PRIu64, plan->options.seed);
+    const struct ps_tensor_note notes[] = {
+        {"model", plan->model_text}, {"features", features}, {"classes", classes}, {"seed", seed}};
+    struct ps_tensor_file file = {
+        .tensors = tensors,
+        .n_tensors = weights->n_tables,
+        .notes = notes,
+        .n_notes = PS_ARRAY_LEN(notes),
+    };
+    return ps_safetensors_write(ps_posix_disk(), path, &file, err);
+}

@@ -1,0 +1,279 @@
+/* plan.c — see plan.h. Flags first, one against the other; then files; then memory. */
+#include "train/plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "data/data.h"
+#include "data/dataset.h"
+#include "train/center.h"
+
+#define STALENESS_MAX 1000000u /* Beyond it a bound is none; asp says so openly. */
+
+const struct ps_train_optimizer ps_train_optimizers[] = {
+    {.name = "sgd", .rate = 0.1f, .weight_decay = -1.0f, .local = true},
+    {.name = "momentum", .rate = 0.01f, .weight_decay = -1.0f},
+    {.name = "adagrad", .rate = 0.01f, .weight_decay = -1.0f},
+    {.name = "adam", .rate = 0.001f, .weight_decay = -1.0f},
+    {.name = "adamw", .rate = 0.001f, .weight_decay = 0.01f},
+    {0},
+};
+
+const char *const ps_train_optimizer_words[] = {"sgd",  "momentum", "adagrad",
+                                                "adam", "adamw",    NULL};
+
+/* The bound of "ssp:S"; false when `text` is something else. */
+static bool parse_bound(const char *text, uint32_t *ret)
+{
+    if (strncmp(text, "ssp:", 4) != 0) {
+        return false;
+    }
+    uint64_t bound = 0;
+    const char *at = text + 4;
+    if (*at == '\0') {
+        return false;
+    }
+    for (; *at != '\0'; at++) {
+        if (*at < '0' || *at > '9') {
+            return false;
+        }
+        bound = bound * 10 + (uint64_t)(*at - '0');
+        if (bound > STALENESS_MAX) {
+            return false;
+        }
+    }
+    *ret = (uint32_t)bound;
+    return true;
+}
+
+/* A bound of 0 is bsp, however it was written. */
+static void set_bound(struct ps_consistency *consistency, uint32_t bound)
+{
+    consistency->mode = bound == 0 ? PS_CONSISTENCY_BSP : PS_CONSISTENCY_SSP;
+    consistency->bound = bound;
+}
+
+static enum ps_status parse_consistency(const struct ps_train_options *options,
+                                        struct ps_consistency *ret, struct ps_error *err)
+{
+    const char *text = options->consistency;
+    uint32_t bound = options->staleness;
+    if (text != NULL && options->staleness_given) {
+        return ps_fail(err, PS_ERR_INVALID,
+                       "--staleness %" PRIu32 " and --consistency %s contradict each other; "
+                       "--staleness S is short for --consistency ssp:S",
+                       options->staleness, text);
+    }
+    *ret = (struct ps_consistency){.version = 1};
+    if (text == NULL && options->aggregate && !options->staleness_given) {
+        set_bound(ret, 0); /* --aggregate alone means bsp: nothing else can be aggregated. */
+    } else if (text == NULL || parse_bound(text, &bound)) {
+        set_bound(ret, bound);
+    } else if (strcmp(text, "bsp") == 0) {
+        set_bound(ret, 0);
+    } else if (strcmp(text, "asp") == 0) {
+        ret->mode = PS_CONSISTENCY_ASP;
+    } else {
+        return ps_fail(err, PS_ERR_INVALID,
+                       "--consistency %s: expected bsp, ssp:S (as ssp:4) or asp", text);
+    }
+    ret->aggregate = options->aggregate;
+    ret->n_backups = options->backup_workers;
+    return PS_OK;
+}
+
+static enum ps_status check_aggregate(const struct ps_train_options *options,
+                                      const struct ps_consistency *consistency,
+                                      struct ps_error *err)
+{
+    if (options->aggregate && consistency->mode != PS_CONSISTENCY_BSP) {
+        return ps_fail(err, PS_ERR_INVALID,
+                       "--aggregate averages one step of all workers: it needs --consistency bsp");
+    }
+    if (options->backup_workers > 0 && !options->aggregate) {
+        return ps_fail(err, PS_ERR_INVALID,
+                       "--backup-workers %" PRIu32 " needs --consistency bsp --aggregate",
+                       options->backup_workers);
+    }
+    if (options->backup_workers >= options->workers && options->backup_workers > 0) {
+        return ps_fail(err, PS_ERR_INVALID,
+                       "--backup-workers %" PRIu32 ": must be below --workers, which is %" PRIu32,
+                       options->backup_workers, options->workers);
+    }
+    return PS_OK;
+}
+
+/* What the flags alone say, without a file or an allocation. */
+static enum ps_status read_options(const struct ps_train_options *options,
+                                   struct ps_train_plan *plan, struct ps_error *err)
+{
+    plan->options = *options;
+    plan->optimizer = &ps_train_optimizers[options->optimizer];
+    if (options->weight_decay_given && plan->optimizer->weight_decay < 0.0f) {
+        return ps_fail(err, PS_ERR_INVALID,
+                       "--weight-decay belongs to --optimizer adamw; with %s use --l2",
+                       plan->optimizer->name);
+    }
+    plan->kind = ps_model_find(options->model);
+    if (plan->kind == NULL) {
+        size_t n = 0;
+        const struct ps_model_kind *const *kinds = ps_model_all(&n);
+        char names[128] = "";
+        for (size_t i = 0; i < n; i++) {
+            size_t used = strlen(names);
+            (void)snprintf(names + used, sizeof(names) - used, "%s%s", i == 0 ? "" : ", ",
+                           kinds[i]->name);
+        }
+        return ps_fail(err, PS_ERR_INVALID, "--model %s: unknown model; there are %s",
+                       options->model, names);
+    }
+    enum ps_status status = ps_model_hidden_parse(options->hidden != NULL ? options->hidden : "",
+                                                  &plan->params, err);
+    if (status != PS_OK) {
+        return status;
+    }
+    float rate = options->lr > 0.0f ? options->lr : plan->optimizer->rate;
+    status = ps_schedule_parse(options->schedule, rate, &plan->schedule, err);
+    if (status == PS_OK) {
+        status = parse_consistency(options, &plan->consistency, err);
+    }
+    return status == PS_OK ? check_aggregate(options, &plan->consistency, err) : status;
+}
+
+enum ps_status ps_train_options_check(const struct ps_train_options *options, struct ps_error *err)
+{
+    struct ps_train_plan plan = {0};
+    return read_options(options, &plan, err);
+}
+
+static void write_texts(struct ps_train_plan *plan)
+{
+    const struct ps_consistency *consistency = &plan->consistency;
+    switch (consistency->mode) {
+    case PS_CONSISTENCY_SSP:
+        (void)snprintf(plan->consistency_text, sizeof(plan->consistency_text), "ssp:%" PRIu32,
+                       consistency->bound);
+        break;
+    case PS_CONSISTENCY_ASP:
+        (void)snprintf(plan->consistency_text, sizeof(plan->consistency_text), "asp");
+        break;
+    case PS_CONSISTENCY_BSP:
+    case PS_CONSISTENCY_NONE:
+        (void)snprintf(plan->consistency_text, sizeof(plan->consistency_text), "bsp");
+        break;
+    }
+    (void)snprintf(plan->data_text, sizeof(plan->data_text),
+                   "rows=%zu features=%" PRIu32 " classes=%" PRIu32 " hash=%016" PRIx64,
+                   plan->train->n_rows, plan->train->n_features, plan->train->n_classes,
+                   ps_dataset_hash(plan->train));
+    if (plan->params.n_hidden > 0) {
+        (void)snprintf(plan->model_text, sizeof(plan->model_text), "%s hidden=%s", plan->kind->name,
+                       plan->options.hidden);
+    } else {
+        (void)snprintf(plan->model_text, sizeof(plan->model_text), "%s", plan->kind->name);
+    }
+}
+
+enum ps_status ps_train_plan_seed(struct ps_train_plan *plan, uint64_t seed, struct ps_error *err)
+{
+    ps_model_destroy(plan->model);
+    plan->model = NULL;
+    plan->options.seed = seed;
+    plan->params.seed = seed;
+    enum ps_status status = ps_model_create(plan->kind, &plan->params, &plan->model, err);
+    if (status != PS_OK) {
+        return status;
+    }
+    plan->n_values = 0;
+    for (uint32_t i = 0; i < plan->model->n_tables; i++) {
+        plan->n_values += plan->model->tables[i].n_values;
+    }
+    return PS_OK;
+}
+
+static enum ps_status open_data(const struct ps_train_options *options, struct ps_train_plan *plan,
+                                struct ps_error *err)
+{
+    struct ps_data_options where = {
+        .mem = plan->mem,
+        .format = options->format,
+        .test = options->test,
+    };
+    enum ps_status status = ps_data_open(options->data, &where, &plan->train, &plan->test, err);
+    if (status == PS_OK && plan->train->n_rows > UINT32_MAX) {
+        status = ps_fail(err, PS_ERR_INVALID, "--data %s: more than 2^32 rows", options->data);
+    }
+    return status;
+}
+
+enum ps_status ps_train_plan_open(const struct ps_train_options *options, struct ps_mem *mem,
+                                  struct ps_train_plan *plan, struct ps_error *err)
+{
+    *plan = (struct ps_train_plan){.mem = mem};
+    enum ps_status status = read_options(options, plan, err);
+    if (status == PS_OK) {
+        status = open_data(options, plan, err);
+    }
+    if (status != PS_OK) {
+        return status;
+    }
+    plan->params.mem = mem;
+    plan->params.n_features = plan->train->n_features;
+    plan->params.n_classes = plan->train->n_classes;
+    write_texts(plan);
+    /* With bsp the pull for the next step has to wait for everybody's push: nothing to gain. */
+    plan->prefetch = options->prefetch > 0 && plan->consistency.mode != PS_CONSISTENCY_BSP;
+    plan->own_update = plan->optimizer->local && options->l2 <= 0.0f;
+    status = ps_train_plan_seed(plan, options->seed, err);
+    /* Floats are used as they are: whoever made them has chosen their scale. */
+    bool center = options->center && plan->train->pixels != NULL;
+    if (status == PS_OK && center && ps_center_possible(plan->model)) {
+        status = ps_center_measure(mem, plan->train, &plan->mean, err);
+    }
+    return status;
+}
+
+void ps_train_plan_close(struct ps_train_plan *plan)
+{
+    ps_model_destroy(plan->model);
+    ps_dataset_destroy(plan->train);
+    ps_dataset_destroy(plan->test);
+    ps_mem_free(plan->mean);
+    *plan = (struct ps_train_plan){0};
+}
+
+uint64_t ps_train_plan_batches(const struct ps_train_plan *plan)
+{
+    return (plan->train->n_rows + plan->options.batch - 1) / plan->options.batch;
+}
+
+enum ps_status ps_weights_init(struct ps_weights *weights, struct ps_mem *mem,
+                               const struct ps_model *model, const uint32_t *tables,
+                               struct ps_error *err)
+{
+    *weights = (struct ps_weights){.n_tables = model->n_tables};
+    for (uint32_t i = 0; i < model->n_tables; i++) {
+        weights->n_values += model->tables[i].n_values;
+    }
+    weights->values = ps_mem_array(mem, PS_MEM_OTHER, weights->n_values, sizeof(float));
+    if (weights->values == NULL) {
+        return ps_fail(err, PS_ERR_NOMEM, "no memory for %" PRIu64 " weights", weights->n_values);
+    }
+    float *at = weights->values;
+    for (uint32_t i = 0; i < model->n_tables; i++) {
+        weights->arrays[i] = at;
+        weights->tensors[i] =
+            (struct ps_tensor){.table = tables != NULL ? tables[i] : i, .values = at};
+        at += model->tables[i].n_values;
+    }
+    return PS_OK;
+}
+
+void ps_weights_deinit(struct ps_weights *weights)
+{
+    ps_mem_free(weights->values);
+    *weights = (struct ps_weights){0};
+}

@@ -1,0 +1,369 @@
+/* safetensors.c — see safetensors.h. */
+#include "train/safetensors.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/mem.h"
+#include "base/slice.h"
+#include "port/disk.h"
+
+#define LENGTH_BYTES 8u
+#define PADDING      8u     /* Data begin at a multiple, so that they can be mapped. */
+#define EXACT_MAX    0x1p53 /* JSON numbers are doubles: whole numbers are exact up to here. */
+
+struct ps_tensor_view ps_tensor_over(const char *name, const float *data, const uint64_t *dims,
+                                     uint32_t n_dims)
+{
+    PS_ASSERT(n_dims <= PS_DIMS_MAX);
+    struct ps_tensor_view tensor = {
+        .n_dims = n_dims,
+        .data = (const uint8_t *)data,
+        .n_values = 1,
+    };
+    int n = snprintf(tensor.name, sizeof(tensor.name), "%s", name);
+    PS_ASSERT(n > 0 && (size_t)n < sizeof(tensor.name));
+    for (uint32_t i = 0; i < n_dims; i++) {
+        tensor.dims[i] = dims[i];
+        tensor.n_values *= dims[i];
+    }
+    return tensor;
+}
+
+/* The header's entry of one tensor. Offsets count from the first byte behind the header. */
+static bool add_tensor(cJSON *head, const struct ps_tensor_view *tensor, uint64_t first)
+{
+    cJSON *entry = cJSON_AddObjectToObject(head, tensor->name);
+    cJSON *shape = NULL;
+    cJSON *offsets = NULL;
+    bool good = entry != NULL && cJSON_AddStringToObject(entry, "dtype", "F32") != NULL;
+    if (good) {
+        shape = cJSON_AddArrayToObject(entry, "shape");
+        offsets = cJSON_AddArrayToObject(entry, "data_offsets");
+        good = shape != NULL && offsets != NULL;
+    }
+    for (uint32_t i = 0; good && i < tensor->n_dims; i++) {
+        good = cJSON_AddItemToArray(shape, cJSON_CreateNumber((double)tensor->dims[i]));
+    }
+    uint64_t behind = first + tensor->n_values * sizeof(float);
+    return good && cJSON_AddItemToArray(offsets, cJSON_CreateNumber((double)first)) &&
+           cJSON_AddItemToArray(offsets, cJSON_CreateNumber((double)behind));
+}
+
+/* The header as JSON, to be given to cJSON_free; NULL without memory. */
+static char *make_head(const struct ps_tensor_file *file)
+{
+    cJSON *head = cJSON_CreateObject();
+    bool good = head != NULL;
+    if (good && file->n_notes > 0) {
+        cJSON *notes = cJSON_AddObjectToObject(head, "__metadata__");
+        good = notes != NULL;
+        for (size_t i = 0; good && i < file->n_notes; i++) {
+            good = cJSON_AddStringToObject(notes, file->notes[i].key, file->notes[i].text) != NULL;
+        }
+    }
+    uint64_t first = 0;
+    for (size_t i = 0; good && i < file->n_tensors; i++) {
+        good = add_tensor(head, &file->tensors[i], first);
+        first += file->tensors[i].n_values * sizeof(float);
+    }
+    char *text = good ? cJSON_PrintUnformatted(head) : NULL;
+    cJSON_Delete(head);
+    return text;
+}
+
+static void check_tensors(const struct ps_tensor_file *file)
+{
+    PS_ASSERT(file->n_tensors <= PS_SAFETENSORS_TENSORS_MAX);
+    for (size_t i = 0; i < file->n_tensors; i++) {
+        PS_ASSERT((double)file->tensors[i].n_values < EXACT_MAX / PS_SAFETENSORS_TENSORS_MAX / 4);
+        for (size_t j = 0; j < i; j++) {
+            PS_ASSERT(strcmp(file->tensors[i].name, file->tensors[j].name) != 0);
+        }
+    }
+}
+
+enum ps_status ps_safetensors_build(struct ps_mem *mem, const struct ps_tensor_file *file,
+                                    uint8_t **ret, size_t *ret_n_bytes, struct ps_error *err)
+{
+    check_tensors(file);
+    char *head = make_head(file);
+    if (head == NULL) {
+        return ps_fail(err, PS_ERR_NOMEM, "no memory for the header of a model file");
+    }
+    struct ps_slice text = {.data = (const uint8_t *)head, .n_bytes = strlen(head)};
+    size_t n_head = (LENGTH_BYTES + text.n_bytes + PADDING - 1) / PADDING * PADDING;
+    size_t n_bytes = n_head;
+    for (size_t i = 0; i < file->n_tensors; i++) {
+        n_bytes += (size_t)file->tensors[i].n_values * sizeof(float);
+    }
+    uint8_t *bytes = ps_mem_alloc(mem, PS_MEM_OTHER, n_bytes);
+    if (bytes == NULL) {
+        cJSON_free(head);
+        return ps_fail(err, PS_ERR_NOMEM, "no memory for a model file of %zu bytes", n_bytes);
+    }
+    ps_store_u64(bytes, n_head - LENGTH_BYTES);
+    memset(bytes + LENGTH_BYTES, ' ', n_head - LENGTH_BYTES);
+    memcpy(bytes + LENGTH_BYTES, text.data, text.n_bytes);
+    cJSON_free(head);
+    size_t at = n_head;
+    for (size_t i = 0; i < file->n_tensors; i++) {
+        size_t n = (size_t)file->tensors[i].n_values * sizeof(float);
+        if (n > 0) {
+            memcpy(bytes + at, file->tensors[i].data, n);
+        }
+        at += n;
+    }
+    *ret = bytes;
+    *ret_n_bytes = n_bytes;
+    return PS_OK;
+}
+
+enum ps_status ps_safetensors_write(struct ps_disk *disk, const char *path,
+                                    const struct ps_tensor_file *file, struct ps_error *err)
+{
+    uint8_t *bytes = NULL;
+    size_t n_bytes = 0;
+    enum ps_status status = ps_safetensors_build(NULL, file, &bytes, &n_bytes, err);
+    if (status != PS_OK) {
+        return status;
+    }
+    status = ps_disk_replace(disk, path, bytes, n_bytes, err);
+    ps_mem_free(bytes);
+    return status;
+}
+
+/* A whole number from 0 to 2^53, or false. */
+static bool whole(const cJSON *item, uint64_t *ret)
+{
+    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0.0) || item->valuedouble > EXACT_MAX) {
+        return false;
+    }
+    uint64_t value = (uint64_t)item->valuedouble;
+    *ret = value;
+    return (double)value == item->valuedouble;
+}
+
+static enum ps_status read_shape(const cJSON *entry, struct ps_tensor_view *tensor,
+                                 struct ps_error *err)
+{
+    const cJSON *shape = cJSON_GetObjectItemCaseSensitive(entry, "shape");
+    if (!cJSON_IsArray(shape)) {
+        return ps_fail(err, PS_ERR_CORRUPT, "tensor '%s': no shape", tensor->name);
+    }
+    tensor->n_values = 1;
+    const cJSON *item = NULL;
+    cJSON_ArrayForEach(item, shape)
+    {
+        if (tensor->n_dims == PS_DIMS_MAX) {
+            return ps_fail(err, PS_ERR_UNSUPPORTED, "tensor '%s': more than %u dimensions",
+                           tensor->name, PS_DIMS_MAX);
+        }
+        uint64_t dim = 0;
+        if (!whole(item, &dim) ||
+            __builtin_mul_overflow(tensor->n_values, dim, &tensor->n_values)) {
+            return ps_fail(err, PS_ERR_CORRUPT, "tensor '%s': dimension %" PRIu32 " is no size",
+                           tensor->name, tensor->n_dims);
+        }
+        tensor->dims[tensor->n_dims++] = dim;
+    }
+    return PS_OK;
+}
+
+/* Where the tensor lies: within `data`, and as long as its shape says. */
+static enum ps_status read_offsets(const cJSON *entry, const struct ps_slice *data,
+                                   struct ps_tensor_view *tensor, struct ps_error *err)
+{
+    const cJSON *offsets = cJSON_GetObjectItemCaseSensitive(entry, "data_offsets");
+    uint64_t first = 0;
+    uint64_t behind = 0;
+    uint64_t n_bytes = 0;
+    if (!cJSON_IsArray(offsets) || cJSON_GetArraySize(offsets) != 2 ||
+        !whole(cJSON_GetArrayItem(offsets, 0), &first) ||
+        !whole(cJSON_GetArrayItem(offsets, 1), &behind) || behind < first) {
+        return ps_fail(err, PS_ERR_CORRUPT, "tensor '%s': data_offsets are not two places",
+                       tensor->name);
+    }
+    if (__builtin_mul_overflow(tensor->n_values, sizeof(float), &n_bytes) ||
+        n_bytes != behind - first) {
+        return ps_fail(err, PS_ERR_CORRUPT, "tensor '%s': data_offsets do not fit its shape",
+                       tensor->name);
+    }
+    if (behind > data->n_bytes) {
+        return ps_fail(err, PS_ERR_CORRUPT,
+                       "tensor '%s': its data end at byte %" PRIu64 ", the file has %zu",
+                       tensor->name, behind, data->n_bytes);
+    }
+    tensor->data = data->data + first;
+    return PS_OK;
+}
+
+static enum ps_status read_entry(const cJSON *entry, const struct ps_slice *data,
+                                 struct ps_tensor_view *ret, struct ps_error *err)
+{
+    struct ps_tensor_view tensor = {0};
+    size_t n_name = strlen(entry->string);
+    if (n_name == 0 || n_name > PS_NAME_BYTES_MAX) {
+        return ps_fail(err, PS_ERR_UNSUPPORTED, "a tensor name of %zu bytes, expected 1 to %u",
+                       n_name, PS_NAME_BYTES_MAX);
+    }
+    memcpy(tensor.name, entry->string, n_name);
+    const cJSON *dtype = cJSON_GetObjectItemCaseSensitive(entry, "dtype");
+    if (!cJSON_IsString(dtype)) {
+        return ps_fail(err, PS_ERR_CORRUPT, "tensor '%s': no dtype", tensor.name);
+    }
+    if (strcmp(dtype->valuestring, "F32") != 0) {
+        return ps_fail(err, PS_ERR_UNSUPPORTED, "tensor '%s': dtype '%.16s', expected F32",
+                       tensor.name, dtype->valuestring);
+    }
+    enum ps_status status = read_shape(entry, &tensor, err);
+    if (status == PS_OK) {
+        status = read_offsets(entry, data, &tensor, err);
+    }
+    if (status == PS_OK) {
+        *ret = tensor;
+    }
+    return status;
+}
+
+/* Insert in the order of the data; of two at one place the empty one goes first. */
+static void insert(struct ps_tensor_view *tensors, size_t n, const struct ps_tensor_view *added)
+{
+    size_t at = n;
+    while (at > 0 && (tensors[at - 1].data > added->data ||
+                      (tensors[at - 1].data == added->data && added->n_values == 0))) {
+        tensors[at] = tensors[at - 1];
+        at--;
+    }
+    tensors[at] = *added;
+}
+
+static bool notes_valid(const cJSON *notes)
+{
+    const cJSON *note = NULL;
+    cJSON_ArrayForEach(note, notes)
+    {
+        if (!cJSON_IsString(note)) {
+            return false;
+        }
+    }
+    return cJSON_IsObject(notes);
+}
+
+static enum ps_status read_entries(const cJSON *head, const struct ps_slice *data,
+                                   struct ps_tensor_view *tensors, size_t *ret_n,
+                                   struct ps_error *err)
+{
+    size_t n = 0;
+    const cJSON *entry = NULL;
+    cJSON_ArrayForEach(entry, head)
+    {
+        if (strcmp(entry->string, "__metadata__") == 0) {
+            if (!notes_valid(entry)) {
+                return ps_fail(err, PS_ERR_CORRUPT, "__metadata__ is not a map of texts");
+            }
+            continue;
+        }
+        if (n == PS_SAFETENSORS_TENSORS_MAX) {
+            return ps_fail(err, PS_ERR_UNSUPPORTED, "more than %u tensors",
+                           PS_SAFETENSORS_TENSORS_MAX);
+        }
+        struct ps_tensor_view tensor = {0};
+        enum ps_status status = read_entry(entry, data, &tensor, err);
+        if (status != PS_OK) {
+            return status;
+        }
+        for (size_t i = 0; i < n; i++) {
+            if (strcmp(tensors[i].name, tensor.name) == 0) {
+                return ps_fail(err, PS_ERR_CORRUPT, "two tensors named '%s'", tensor.name);
+            }
+        }
+        insert(tensors, n, &tensor);
+        n++;
+    }
+    *ret_n = n;
+    return PS_OK;
+}
+
+/* The tensors must fill the data without gaps and overlaps: nothing may hide in between. */
+static enum ps_status check_cover(const struct ps_slice *data, const struct ps_tensor_view *tensors,
+                                  size_t n, struct ps_error *err)
+{
+    const uint8_t *at = data->data;
+    for (size_t i = 0; i < n; i++) {
+        if (tensors[i].data != at) {
+            return ps_fail(err, PS_ERR_CORRUPT,
+                           "tensor '%s' does not begin where the one "
+                           "before it ends",
+                           tensors[i].name);
+        }
+        at += tensors[i].n_values * sizeof(float);
+    }
+    size_t n_left = data->n_bytes - (size_t)(at - data->data);
+    if (n_left > 0) {
+        return ps_fail(err, PS_ERR_CORRUPT, "%zu bytes behind the last tensor", n_left);
+    }
+    return PS_OK;
+}
+
+/* Cut the file into header and data, and parse the header; `*ret_head` goes to cJSON_Delete. */
+static enum ps_status open_head(const struct ps_slice *file, struct ps_slice *ret_data,
+                                cJSON **ret_head, struct ps_error *err)
+{
+    if (file->n_bytes < LENGTH_BYTES) {
+        return ps_fail(err, PS_ERR_CORRUPT, "%zu bytes are too few for a model file",
+                       file->n_bytes);
+    }
+    uint64_t n_head = ps_load_u64(file->data);
+    if (n_head > file->n_bytes - LENGTH_BYTES || n_head > PS_SAFETENSORS_HEAD_BYTES_MAX) {
+        return ps_fail(err, PS_ERR_CORRUPT,
+                       "header of %" PRIu64 " bytes in a file of %zu, at most %u", n_head,
+                       file->n_bytes, PS_SAFETENSORS_HEAD_BYTES_MAX);
+    }
+    const char *text = (const char *)file->data + LENGTH_BYTES;
+    const char *end = text;
+    cJSON *head = NULL;
+    if (n_head > 0 && text[0] == '{') {
+        head = cJSON_ParseWithLengthOpts(text, (size_t)n_head, &end, 0);
+    }
+    while (head != NULL && end < text + n_head && *end == ' ') {
+        end++;
+    }
+    if (head == NULL || end != text + n_head) {
+        cJSON_Delete(head);
+        return ps_fail(err, PS_ERR_CORRUPT, "the header is not one JSON object");
+    }
+    ret_data->data = file->data + LENGTH_BYTES + n_head;
+    ret_data->n_bytes = file->n_bytes - LENGTH_BYTES - (size_t)n_head;
+    *ret_head = head;
+    return PS_OK;
+}
+
+enum ps_status ps_safetensors_parse(const uint8_t *data, size_t n_bytes,
+                                    struct ps_tensor_view *tensors, size_t *ret_n,
+                                    struct ps_error *err)
+{
+    struct ps_slice file = {.data = data, .n_bytes = n_bytes};
+    struct ps_slice values = {0};
+    cJSON *head = NULL;
+    size_t n = 0;
+    enum ps_status status = open_head(&file, &values, &head, err);
+    if (status != PS_OK) {
+        return status;
+    }
+    status = read_entries(head, &values, tensors, &n, err);
+    cJSON_Delete(head);
+    if (status == PS_OK) {
+        status = check_cover(&values, tensors, n, err);
+    }
+    if (status == PS_OK) {
+        *ret_n = n;
+    }
+    return status;
+}
