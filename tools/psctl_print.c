@@ -19,8 +19,8 @@
 
 static const char *job_word(Ps__V1__JobState state)
 {
-    static const char *const words[] = {"none",         "waiting", "running", "done",
-                                        "cluster lost", "stopped"};
+    static const char *const words[] = {"none", "waiting",      "running",
+                                        "done", "cluster lost", "stopped"};
     return (size_t)state < PS_ARRAY_LEN(words) ? words[state] : "unknown";
 }
 
@@ -153,8 +153,8 @@ static void print_workers(const Ps__V1__DescribeReply *describe)
         char lag[TEXT_BYTES];
         lag_text(describe, member, lag);
         double busy = stats->busy_us > 0 ? (double)stats->busy_us : 1.0;
-        (void)printf("%-16s %-8s %8" PRIu64 " %8" PRIu64 " %6s %8" PRIu64 " %10" PRIu64
-                     " %8" PRIu64 " %6.1f %%\n",
+        (void)printf("%-16s %-8s %8" PRIu64 " %8" PRIu64 " %6s %8" PRIu64 " %10" PRIu64 " %8" PRIu64
+                     " %6.1f %%\n",
                      member->name, member->state, member->session_number, member->clock, lag,
                      member->lease, stats->rows, stats->staleness_max,
                      100.0 * (double)stats->blocked_bound_us / busy);
@@ -310,8 +310,8 @@ bool psctl_tables_json(const Ps__V1__DescribeReply *describe)
             (void)cJSON_AddStringToObject(entry, "name", table->definition->name);
             cJSON *shape = cJSON_AddArrayToObject(entry, "shape");
             for (size_t d = 0; d < table->definition->n_shape; d++) {
-                (void)cJSON_AddItemToArray(
-                    shape, cJSON_CreateNumber((double)table->definition->shape[d]));
+                (void)cJSON_AddItemToArray(shape,
+                                           cJSON_CreateNumber((double)table->definition->shape[d]));
             }
         }
         (void)cJSON_AddItemToArray(tables, entry);

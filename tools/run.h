@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "outcome.h"
 #include "run_options.h"
 #include "train/finish.h"
 #include "train/report.h"
@@ -25,6 +26,7 @@ struct run {
     struct ps_mem mem;
     struct ps_train_plan plan;
     struct ps_report report;
+    struct ps_outcome_lists lists;         /* Of the report. */
     char model_path[PS_FINISH_PATH_BYTES]; /* Empty: none was written. */
 };
 

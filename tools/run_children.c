@@ -53,8 +53,8 @@ enum ps_status run_children_init(struct run_children *children, const char *argv
         const char *below;
     } places[] = {{called, ""}, {self, ""}, {self, "/../bin"}};
     for (size_t i = 0; i < PS_ARRAY_LEN(places); i++) {
-        int length = snprintf(children->folder, sizeof(children->folder), "%s%s",
-                              places[i].folder, places[i].below);
+        int length = snprintf(children->folder, sizeof(children->folder), "%s%s", places[i].folder,
+                              places[i].below);
         bool fits = length > 0 && (size_t)length < sizeof(children->folder);
         if (fits && strchr(places[i].folder, '/') != NULL && holds_programs(children->folder)) {
             return PS_OK;
@@ -132,8 +132,8 @@ enum ps_status run_children_start(struct run_children *children, bool server, ui
         argv[n + 1] = args[n];
         n++;
     }
-    enum ps_status status = ps_child_create(children->loop, argv, &child_events, child,
-                                            &child->process, err);
+    enum ps_status status =
+        ps_child_create(children->loop, argv, &child_events, child, &child->process, err);
     if (status != PS_OK) {
         return ps_wrap(err, status, "starting %s", child->name);
     }

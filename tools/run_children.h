@@ -28,11 +28,11 @@ struct run_child {
     struct ps_child *process; /* NULL once it has ended. */
     char name[16];            /* "worker 2" */
     bool server;
-    bool ready;               /* Servers: `address` is known. */
+    bool ready; /* Servers: `address` is known. */
     bool ended;
-    bool told;                /* Asked to end by us: its end is no news. */
+    bool told; /* Asked to end by us: its end is no news. */
     int exit_status;
-    int signal;               /* That ended it; 0: none. */
+    int signal; /* That ended it; 0: none. */
     uint64_t pid;
     char address[PS_ADDRESS_BYTES_MAX + 1];
     char last[RUN_LINE_BYTES]; /* Its last line on standard error. */

@@ -28,15 +28,15 @@
 #include "session.h"
 #include "train/loop.h"
 
-#define BEAT_MS          100u   /* How often time alone is looked at. */
-#define ASK_MS           500u   /* How often the coordinator is asked how it goes. */
-#define ASK_TIMEOUT_MS   2000u
-#define START_MS         15000u /* A server that says nothing for so long will not start. */
-#define LOST_MS          12000u /* For every worker to notice a lost server and say so. */
-#define WORKERS_END_MS   15000u /* For workers to leave a finished job. */
-#define SERVERS_END_MS   6000u  /* For servers to stop after they were asked to. */
-#define TERMINATE_MS     3000u  /* Between SIGTERM and SIGKILL. */
-#define ARGS_TEXT_BYTES  16384u
+#define BEAT_MS         100u /* How often time alone is looked at. */
+#define ASK_MS          500u /* How often the coordinator is asked how it goes. */
+#define ASK_TIMEOUT_MS  2000u
+#define START_MS        15000u /* A server that says nothing for so long will not start. */
+#define LOST_MS         12000u /* For every worker to notice a lost server and say so. */
+#define WORKERS_END_MS  15000u /* For workers to leave a finished job. */
+#define SERVERS_END_MS  6000u  /* For servers to stop after they were asked to. */
+#define TERMINATE_MS    3000u  /* Between SIGTERM and SIGKILL. */
+#define ARGS_TEXT_BYTES 16384u
 
 struct cluster {
     struct run *run;
@@ -47,18 +47,18 @@ struct cluster {
     struct run_child *servers[PS_SERVERS_MAX];
     struct run_child *workers[PS_SESSIONS_MAX];
     struct ps_timer beat;
-    int signal;      /* That we were asked to stop by; 0: none. */
-    int exit_status; /* Of what went wrong first; 0: nothing did. */
+    int signal;       /* That we were asked to stop by; 0: none. */
+    int exit_status;  /* Of what went wrong first; 0: nothing did. */
     uint64_t lost_ms; /* When a server was lost; 0: none was. */
     /* Asking the coordinator. */
     struct ps_channel *channel;
     struct ps_ask ask;
     uint64_t asked_ms;
-    bool done;    /* The job is. */
-    bool stopped; /* Somebody else stopped the job. */
-    uint64_t rate_ms;     /* When the rate below was measured. */
+    bool done;        /* The job is. */
+    bool stopped;     /* Somebody else stopped the job. */
+    uint64_t rate_ms; /* When the rate below was measured. */
     uint64_t rate_rows;
-    double rate;          /* Examples per second, lately. */
+    double rate; /* Examples per second, lately. */
     /* The finish, on a thread of its own: signals are still heard. */
     struct ps_thread_exec *finisher;
     struct ps_mail finish_mail;
@@ -452,7 +452,7 @@ static void finish(struct cluster *c)
     }
     if (going(c)) {
         if (ask_and_wait(c)) {
-            ps_outcome_report(c->ask.describe, &c->run->report);
+            ps_outcome_report(c->ask.describe, &c->run->lists, &c->run->report);
         } else {
             run_screen_say(&c->screen, "asking the coordinator: %s", c->ask.err.text);
             fail(c, 4);
@@ -471,8 +471,7 @@ static void expect_ends(struct cluster *c)
 
 static bool any_running(const struct cluster *c)
 {
-    return run_children_running(&c->children, true) + run_children_running(&c->children, false) >
-           0;
+    return run_children_running(&c->children, true) + run_children_running(&c->children, false) > 0;
 }
 
 static void await_end(struct cluster *c, uint64_t within_ms)
@@ -541,9 +540,8 @@ static void open_channel(struct cluster *c)
 {
     static const struct ps_creds insecure = {.kind = PS_CREDS_INSECURE};
     struct ps_error err = {0};
-    enum ps_status status =
-        ps_channel_open(ps_rpc_transport(c->rpc), c->servers[0]->address, PS_TRAFFIC_CONTROL,
-                        &insecure, &c->channel, &err);
+    enum ps_status status = ps_channel_open(ps_rpc_transport(c->rpc), c->servers[0]->address,
+                                            PS_TRAFFIC_CONTROL, &insecure, &c->channel, &err);
     if (status != PS_OK) {
         run_screen_say(&c->screen, "%s", err.text);
         fail(c, ps_train_exit_status(status));
@@ -584,7 +582,7 @@ int run_cluster(struct run *run)
     static struct cluster cluster; /* Large; the process runs one. */
     struct cluster *c = &cluster;
     c->run = run;
-    c->rate = NAN;
+    c->rate = (double)NAN;
     run_screen_init(&c->screen);
     struct ps_error err = {0};
     enum ps_status status = open_cluster(c, &err);

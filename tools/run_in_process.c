@@ -21,9 +21,9 @@
 #include "train/blocking.h"
 #include "train/loop.h"
 
-#define ADDRESS    "in-process"
-#define ASK_MS     5000u
-#define NOT_DONE   "the job did not end"
+#define ADDRESS  "in-process"
+#define ASK_MS   5000u
+#define NOT_DONE "the job did not end"
 
 struct solo {
     struct run *run;
@@ -140,7 +140,7 @@ static enum ps_status report(struct solo *solo, struct ps_error *err)
     }
     status = ask.err.status;
     if (status == PS_OK) {
-        ps_outcome_report(ask.describe, &solo->run->report);
+        ps_outcome_report(ask.describe, &solo->run->lists, &solo->run->report);
     } else {
         *err = ask.err;
     }

@@ -10,7 +10,7 @@
 #define SERVERS_PRESET 2u
 #define WORKERS_PRESET 4u
 
-#define AT(field)      offsetof(struct ps_run_options, field)
+#define AT(field) offsetof(struct ps_run_options, field)
 
 static const struct ps_option run_rows[] = {
     {

@@ -74,7 +74,8 @@ void ps_ask_shutdown(struct ps_ask *ask, const char *reason, uint32_t timeout_ms
 {
     char text[REASON_BYTES_MAX];
     (void)snprintf(text, sizeof(text), "%s", reason);
-    Ps__V1__ShutdownRequest message = PS__V1__SHUTDOWN_REQUEST__INIT;
+    Ps__V1__ShutdownRequest message;
+    ps__v1__shutdown_request__init(&message);
     message.reason = text;
     uint8_t head[REASON_BYTES_MAX + 8];
     PS_ASSERT(text[0] != '\0'); /* An empty message would look like a describe. */

@@ -1,5 +1,5 @@
-#ifndef PS_TOOLS_ASK_H
-#define PS_TOOLS_ASK_H
+#ifndef PS_WORKER_ASK_H
+#define PS_WORKER_ASK_H
 /*
  * ask.h — one question to the coordinator without a session: what is going on, or please stop.
  *
@@ -9,9 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "coordinator.pb-c.h"
-
 #include "base/error.h"
+#include "coordinator.pb-c.h"
 #include "os/loop.h"
 #include "port/exec.h"
 #include "port/transport.h"

@@ -23,7 +23,7 @@
 #include "train/loop.h"
 #include "worker_options.h"
 
-#define REJOINS_MAX    3u /* A process that is stopped again and again should say so and end. */
+#define REJOINS_MAX    3u    /* A process that is stopped again and again should say so and end. */
 #define HURRY_MS       3000u /* A step may wait for others; the asker does not wait for ever. */
 #define ASK_TIMEOUT_MS 5000u
 
@@ -39,11 +39,12 @@ struct worker {
     struct ps_mail trained_mail;
     struct ps_timer hurry;
     _Atomic bool stop;
-    bool trained;  /* The training thread is through; `err` and `result` count. */
-    bool hurried;  /* We do not wait for it any more. */
+    bool trained; /* The training thread is through; `err` and `result` count. */
+    bool hurried; /* We do not wait for it any more. */
     struct ps_error err;
     struct ps_train_result result;
     struct ps_report report;
+    struct ps_outcome_lists lists; /* Of the report. */
     char model_path[PS_FINISH_PATH_BYTES];
 };
 
@@ -170,7 +171,7 @@ static enum ps_status write_report(struct worker *worker)
         worker->err = ask.err;
         return ps_wrap(&worker->err, ask.err.status, "asking the coordinator for the report");
     }
-    ps_outcome_report(ask.describe, &worker->report);
+    ps_outcome_report(ask.describe, &worker->lists, &worker->report);
     ps_ask_forget(&ask);
     return ps_report_write(ps_posix_disk(), worker->options.report, &worker->report, &worker->err);
 }

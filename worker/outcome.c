@@ -71,7 +71,8 @@ static double rows_done(const Ps__V1__DescribeReply *describe)
 
 void ps_outcome_progress(const Ps__V1__DescribeReply *describe, struct ps_progress *progress)
 {
-    *progress = (struct ps_progress){.examples_per_s = NAN, .loss = NAN, .staleness = NAN};
+    *progress = (struct ps_progress){
+        .examples_per_s = (double)NAN, .loss = (double)NAN, .staleness = (double)NAN};
     if (describe->definition == NULL) {
         return;
     }
@@ -108,9 +109,31 @@ static void report_job(const Ps__V1__DescribeReply *describe, struct ps_report *
     report->sessions_lost = describe->sessions_lost;
 }
 
-void ps_outcome_report(const Ps__V1__DescribeReply *describe, struct ps_report *report)
+/* Servers in the order in which they joined. */
+static void report_servers(const Ps__V1__DescribeReply *describe, struct ps_outcome_lists *lists,
+                           struct ps_report *report)
+{
+    size_t n = 0;
+    report->bytes_copied = 0;
+    for (size_t i = 0; i < describe->n_members && n < PS_SERVERS_MAX; i++) {
+        const Ps__V1__ServerStats *stats = describe->members[i]->server;
+        if (describe->members[i]->kind != PS__V1__SESSION_KIND__SERVER || stats == NULL) {
+            continue;
+        }
+        lists->served[n] = stats->bytes_pulled;
+        lists->memory[n] = stats->memory_bytes;
+        report->bytes_copied += stats->copied_push_bytes + stats->copied_pull_bytes;
+        n++;
+    }
+    report->bytes_served_per_server = (struct ps_report_list){lists->served, n};
+    report->memory_bytes_per_server = (struct ps_report_list){lists->memory, n};
+}
+
+void ps_outcome_report(const Ps__V1__DescribeReply *describe, struct ps_outcome_lists *lists,
+                       struct ps_report *report)
 {
     report_job(describe, report);
+    report_servers(describe, lists, report);
     if (describe->placement != NULL) {
         report->servers = describe->placement->n_servers;
     }

@@ -24,8 +24,8 @@ struct ps_client_options ps_session_client(const struct ps_session_options *opti
     return client;
 }
 
-enum ps_status ps_session_open(struct ps_session *session,
-                               const struct ps_session_options *options, struct ps_error *err)
+enum ps_status ps_session_open(struct ps_session *session, const struct ps_session_options *options,
+                               struct ps_error *err)
 {
     *session = (struct ps_session){0};
     enum ps_status status = ps_thread_exec_create("client", &session->exec, err);

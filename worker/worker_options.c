@@ -11,8 +11,9 @@ static const struct ps_option train_rows[] = {
     {
         .name = "data",
         .unit = "PATH|NAME",
-        .help = "Training data: a folder of IDX files (plain or gzip), or fashion-mnist, the set of "
-                "Debian's package dataset-fashion-mnist.",
+        .help =
+            "Training data: a folder of IDX files (plain or gzip), or fashion-mnist, the set of "
+            "Debian's package dataset-fashion-mnist.",
         .group = "Data",
         .type = PS_OPTION_STRING,
         .required = true,
@@ -35,15 +36,18 @@ static const struct ps_option train_rows[] = {
     },
     {
         .name = "shuffle",
-        .help = "Visit the rows of each epoch in an order of its own, drawn from --seed.",
+        .help = "Visit the rows in the order of the file, every epoch; otherwise each epoch has an "
+                "order of its own, drawn from --seed.",
         .preset = "true",
         .type = PS_OPTION_BOOL,
         .offset = AT(shuffle),
     },
     {
         .name = "center",
-        .help = "Train on pixels minus their mean over the training data: many workers and old "
-                "weights then do little harm. The written model takes pixels as they are.",
+        .help =
+            "Train on pixels as they are; otherwise on pixels minus their mean over the training "
+            "data, with which many workers and old weights do little harm. The written model "
+            "takes pixels as they are either way.",
         .preset = "true",
         .type = PS_OPTION_BOOL,
         .offset = AT(center),
@@ -207,9 +211,9 @@ static const struct ps_option train_rows[] = {
     {
         .name = "prefetch",
         .unit = "steps",
-        .help = "Weights for the next step are pulled while this one computes; 0 turns it off. "
-                "Without effect for bsp.",
-        .preset = "1",
+        .help = "1: weights for the next step are pulled while this one computes, which hides the "
+                "network and makes them one step older. Without effect for bsp.",
+        .preset = "0",
         .type = PS_OPTION_U32,
         .max = 1,
         .offset = AT(prefetch),

@@ -7,8 +7,10 @@
 
 void ps_random_id(struct ps_id *ret)
 {
+    struct ps_id id;
     do {
-        ssize_t n_read = getrandom(ret->bytes, sizeof(ret->bytes), 0);
-        PS_ASSERT(n_read == (ssize_t)sizeof(ret->bytes)); /* Up to 256 bytes come as a whole. */
-    } while (ps_id_none(ret));
+        ssize_t n_read = getrandom(id.bytes, sizeof(id.bytes), 0);
+        PS_ASSERT(n_read == (ssize_t)sizeof(id.bytes)); /* Up to 256 bytes come as a whole. */
+    } while (ps_id_none(&id));
+    *ret = id;
 }

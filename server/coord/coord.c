@@ -113,7 +113,6 @@ static void observe(struct ps_coord *coord)
     count(coord, PS_METRIC_leases_lent_total, core->n_lent, &coord->seen_lent);
     count(coord, PS_METRIC_leases_returned_total, core->n_returned, &coord->seen_returned);
     count(coord, PS_METRIC_leases_finished_total, core->pool.n_finished, &coord->seen_finished);
-    ps_metric_set(coord->options.metrics, PS_METRIC_sessions_open, ps_coord_sessions(coord));
 }
 
 /* ---- Flush --------------------------------------------------------------------------------- */

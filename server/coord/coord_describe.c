@@ -96,7 +96,8 @@ void coord_describe(struct coord_call *call)
         coord_call_fail(call, PS_ERR_NOMEM, "no memory to describe the cluster");
         return;
     }
-    Ps__V1__DescribeReply reply = PS__V1__DESCRIBE_REPLY__INIT;
+    Ps__V1__DescribeReply reply;
+    ps__v1__describe_reply__init(&reply);
     reply.cluster_id = coord_bytes(coord->cluster_id.bytes, sizeof(coord->cluster_id.bytes));
     reply.term = coord->term;
     reply.generation = coord->generation;

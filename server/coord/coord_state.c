@@ -55,23 +55,33 @@ Ps__V1__Catalogue *coord_catalogue(struct ps_coord *coord)
     return &scratch->catalogue;
 }
 
+/* The list is by session number; members are not, since the places of the ended are used again. */
+static void list_session(struct coord_scratch *scratch, size_t n,
+                         const struct ps_coord_member *member)
+{
+    PS_ASSERT(n < PS_SESSIONS_MAX);
+    Ps__V1__OpenSession *open = &scratch->open[n];
+    ps__v1__open_session__init(open);
+    open->number = member->number;
+    open->session = coord_bytes(member->session.bytes, sizeof(member->session.bytes));
+    size_t at = n;
+    while (at > 0 && scratch->open_list[at - 1]->number > open->number) {
+        scratch->open_list[at] = scratch->open_list[at - 1];
+        at--;
+    }
+    scratch->open_list[at] = open;
+}
+
 Ps__V1__OpenSessions *coord_sessions(struct ps_coord *coord)
 {
     struct coord_scratch *scratch = &coord->scratch;
     ps__v1__open_sessions__init(&scratch->sessions);
     size_t n = 0;
     for (uint32_t i = 0; i < coord->core.n_members; i++) {
-        const struct ps_coord_member *member = &coord->core.members[i];
-        if (!ps_coord_core_listed(member)) {
-            continue;
+        if (ps_coord_core_listed(&coord->core.members[i])) {
+            list_session(scratch, n, &coord->core.members[i]);
+            n++;
         }
-        PS_ASSERT(n < PS_SESSIONS_MAX);
-        ps__v1__open_session__init(&scratch->open[n]);
-        scratch->open[n].number = member->number;
-        scratch->open[n].session =
-            coord_bytes(member->session.bytes, sizeof(member->session.bytes));
-        scratch->open_list[n] = &scratch->open[n];
-        n++;
     }
     scratch->sessions.version = coord->core.sessions_version;
     scratch->sessions.n_sessions = n;

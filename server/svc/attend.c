@@ -143,6 +143,13 @@ void ps_attend_update_done(struct ps_attend *attend, const struct ps_lane_update
 
 /* ---- The stream ----------------------------------------------------------------------------- */
 
+/* Calls of another generation are refused from now on. */
+static void set_generation(struct ps_attend *attend, uint64_t generation)
+{
+    attend->generation = generation;
+    atomic_store_explicit(&attend->options.svc->generation, generation, memory_order_relaxed);
+}
+
 static void take_state(struct ps_attend *attend, const Ps__V1__AttendState *state)
 {
     struct ps_error err;
@@ -152,11 +159,7 @@ static void take_state(struct ps_attend *attend, const Ps__V1__AttendState *stat
     attend->heard_ms = ps_exec_now_ms(attend->options.exec);
     ps_backoff_reset(&attend->backoff);
     attend->term = state->term;
-    if (state->generation != attend->generation) {
-        attend->generation = state->generation;
-        atomic_store_explicit(&attend->options.svc->generation, state->generation,
-                              memory_order_relaxed);
-    }
+    set_generation(attend, state->generation);
     if (state->fenced) {
         (void)ps_fail(&err, PS_ERR_FENCED, "the coordinator closed this server's session: %s",
                       state->reason[0] != '\0' ? state->reason : "it was silent too long");
@@ -240,7 +243,8 @@ static void open_stream(struct ps_attend *attend)
 static void start_join(struct ps_attend *attend)
 {
     uint8_t bytes[REPORT_BYTES];
-    Ps__V1__JoinRequest join = PS__V1__JOIN_REQUEST__INIT;
+    Ps__V1__JoinRequest join;
+    ps__v1__join_request__init(&join);
     join.protocol_min = PS_PROTOCOL_MIN;
     join.protocol_max = PS_PROTOCOL_MAX;
     join.kind = PS__V1__SESSION_KIND__SERVER;
@@ -267,7 +271,7 @@ static void joined(struct ps_attend *attend, const Ps__V1__JoinReply *reply)
     ps_backoff_reset(&attend->backoff);
     attend->session_number = reply->session_number;
     attend->term = reply->term;
-    attend->generation = reply->generation;
+    set_generation(attend, reply->generation);
     attend->view.index = reply->server_index;
     attend->view.joined = true;
     ps_log(PS_LOG_INFO, "server.joined", "index=%u session=%llu term=%llu", reply->server_index,

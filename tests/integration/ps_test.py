@@ -179,6 +179,12 @@ def wait_until(what, condition, timeout=10):
         time.sleep(0.02)
 
 
+def rss_bytes(pid):
+    """What the process holds in memory now."""
+    with open(f"/proc/{pid}/status") as f:
+        return 1024 * int(re.search(r"VmRSS:\s+(\d+) kB", f.read()).group(1))
+
+
 def free_port(n=1):
     """The first of `n` ports in a row that are free now."""
     for _ in range(100):
@@ -254,6 +260,7 @@ class Case(unittest.TestCase):
             "--data", data or self.data, "--json", *args, timeout=timeout, env=env
         )
         self.assertEqual(status, 0, stderr)
+        self.assertNotIn("Sanitizer", stderr)
         return report_of(stdout)
 
     def model(self, *args, name="model", **kwargs):

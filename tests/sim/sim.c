@@ -8,8 +8,9 @@
 #include "base/assert.h"
 #include "base/mem.h"
 
-#define QUIET_NS    (60 * SIM_S) /* After the healing everything ends within. */
-#define STOP_NS     (60 * SIM_S) /* And every part lets itself be stopped within. */
+#define TROUBLE_NS  (200 * SIM_S) /* Longest time before the healing. */
+#define QUIET_NS    (60 * SIM_S)  /* After the healing everything ends within. */
+#define STOP_NS     (60 * SIM_S)  /* And every part lets itself be stopped within. */
 #define LOOK_NS     (5 * SIM_MS)
 #define COORDINATOR "coordinator:7070"
 
@@ -115,24 +116,50 @@ static void pause_server(struct sim *sim, struct sim_trouble *trouble)
     sim_event_start(sim->world, &trouble->end, trouble->mishap->lasts_ns);
 }
 
+/* The first mishap must strike somebody who holds a lease: that session has to expire. */
+static bool find_victim(struct sim *sim, struct sim_trouble *trouble)
+{
+    if (trouble != &sim->troubles[0] || sim->plan.lost) {
+        return true;
+    }
+    for (uint32_t i = 0; i < sim->plan.n_workers; i++) {
+        const struct sim_worker *worker =
+            &sim->workers[(trouble->mishap->worker + i) % sim->plan.n_workers];
+        if (!worker->node->paused && worker->ready && !worker->closing && worker->client != NULL &&
+            worker->unit < worker->lease.n_units) {
+            trouble->worker = worker->options.index;
+            return true;
+        }
+    }
+    sim_event_start(sim->world, &trouble->begin, 10 * SIM_MS);
+    return false;
+}
+
 static void begin_trouble(struct sim_event *event)
 {
     struct sim_trouble *trouble = PS_CONTAINER_OF(event, struct sim_trouble, begin);
     struct sim *sim = trouble->sim;
     const struct sim_mishap *mishap = trouble->mishap;
-    struct sim_worker *worker = &sim->workers[mishap->worker];
+    if (sim->healed || !find_victim(sim, trouble)) {
+        return;
+    }
+    struct sim_worker *worker = &sim->workers[trouble->worker];
     struct sim_node *server = sim->servers[mishap->server].node;
-    if (sim->healed || worker->node->crashed) {
+    if (worker->node->paused) { /* Or crashed: one thing at a time. */
         return;
     }
     switch (mishap->kind) {
     case SIM_WORKER_CRASHES:
         if (n_alive(sim) > 1) {
-            sim->n_expired += worker->view.lease.id != 0 && !worker->gone;
+            sim->n_expired += worker->view.session_number != 0 && !worker->closing && !worker->gone;
             sim_net_crash(sim->net, worker->node, mishap->back);
         }
         return;
-    case SIM_WORKER_PAUSES: sim_node_pause(worker->node); break;
+    case SIM_WORKER_PAUSES:
+        trouble->lease = worker->lease.id;
+        trouble->began_ns = sim->world->now_ns;
+        sim_node_pause(worker->node);
+        break;
     case SIM_SERVER_PAUSES: pause_server(sim, trouble); return;
     case SIM_SERVER_DIES: sim_node_pause(server); break;
     case SIM_LINK_CUT_BOTH:
@@ -153,12 +180,34 @@ static void begin_trouble(struct sim_event *event)
     sim_event_start(sim->world, &trouble->end, mishap->lasts_ns);
 }
 
+/*
+ * The first pause lasts until somebody else has done units of the sleeper's lease: late copies of
+ * its calls count as signs of life and may keep its session for longer than its silence.
+ */
+static bool expired(const struct sim *sim, const struct sim_trouble *trouble)
+{
+    const struct sim_ledger *ledger = sim->ledger;
+    bool slow = sim->world->now_ns > trouble->began_ns + QUIET_NS;
+    bool taken = trouble != &sim->troubles[0] || slow;
+    for (uint32_t i = 0; i < ledger->n_acks && !taken; i++) {
+        const struct sim_ack *ack = &ledger->acks[i];
+        taken = ack->at_ns > trouble->began_ns &&
+                ack->unit / sim->plan.units_per_lease == trouble->lease - 1 &&
+                ack->who != sim->workers[trouble->worker].node->number;
+    }
+    return taken;
+}
+
 static void end_trouble(struct sim_event *event)
 {
     struct sim_trouble *trouble = PS_CONTAINER_OF(event, struct sim_trouble, end);
     struct sim *sim = trouble->sim;
+    if (!sim->healed && trouble->mishap->kind == SIM_WORKER_PAUSES && !expired(sim, trouble)) {
+        sim_event_start(sim->world, event, 50 * SIM_MS);
+        return;
+    }
     const struct sim_mishap *mishap = trouble->mishap;
-    struct sim_node *worker = sim->workers[mishap->worker].node;
+    struct sim_node *worker = sim->workers[trouble->worker].node;
     struct sim_node *server = sim->servers[mishap->server].node;
     switch (mishap->kind) {
     case SIM_WORKER_PAUSES:
@@ -179,10 +228,26 @@ static void end_trouble(struct sim_event *event)
     }
 }
 
+/* The network is kind until every server is in: a cluster that never forms shows nothing. */
+static void watch_joining(struct sim *sim)
+{
+    bool all = !sim->formed;
+    for (uint32_t i = 0; i < sim->plan.n_servers && all; i++) {
+        struct ps_server_view view;
+        ps_server_view(sim->servers[i].server, &view);
+        all = view.joined;
+    }
+    if (all) {
+        sim->formed = true;
+        sim_net_set_faults(sim->net, &sim->plan.faults);
+    }
+}
+
 /* Mishaps wait for progress, so that they strike where something can be lost. */
 static void run_tick(struct sim_event *event)
 {
     struct sim *sim = PS_CONTAINER_OF(event, struct sim, tick);
+    watch_joining(sim);
     for (uint32_t i = 0; i < sim->plan.n_mishaps; i++) {
         struct sim_trouble *trouble = &sim->troubles[i];
         if (!trouble->armed && sim->ledger->n_acked >= trouble->mishap->after_units) {
@@ -233,19 +298,24 @@ static void step(struct sim *sim)
     sim_world_run_until(sim->world, sim->world->now_ns + LOOK_NS);
 }
 
+/* The first mishap, which must be met, has come and gone. */
+static bool first_over(const struct sim *sim)
+{
+    const struct sim_trouble *first = &sim->troubles[0];
+    return first->armed && !sim_event_pending(&first->begin) && !sim_event_pending(&first->end);
+}
+
+/* Trouble lasts until the plan's time of healing, counted from the first acknowledgement. */
 static void run_trouble(struct sim *sim)
 {
-    /* A dead server is noticed before the healing, or nothing is proved. */
-    uint64_t until_ns = sim->plan.lost ? UINT64_MAX : sim->plan.heal_ns;
-    bool lost = false;
-    while (going_on(sim, until_ns) && !workers_gone(sim) && !lost) {
+    uint64_t first_ns = 0;
+    bool over = false;
+    while (going_on(sim, TROUBLE_NS) && !workers_gone(sim) && !over) {
         step(sim);
-        lost = sim->plan.lost && sim->troubles[0].armed &&
-               !sim_event_pending(&sim->troubles[0].begin) &&
-               !sim_event_pending(&sim->troubles[0].end);
-        if (sim->world->now_ns > 10 * QUIET_NS) {
-            sim_break(sim->world, "nothing moves");
+        if (first_ns == 0 && sim->ledger->n_acked > 0) {
+            first_ns = sim->world->now_ns;
         }
+        over = first_ns > 0 && sim->world->now_ns > first_ns + sim->plan.heal_ns && first_over(sim);
     }
 }
 
@@ -263,11 +333,13 @@ static void run_quiet(struct sim *sim)
         sim_break(sim->world, "not finished %" PRIu64 " s after the healing: %u of %u units",
                   QUIET_NS / SIM_S, sim->ledger->n_acked, sim->ledger->n_units);
     }
+    for (uint32_t i = 0; i < sim->plan.n_servers; i++) {
+        sim->n_parked += ps_metric_get(&sim->servers[i].metrics, PS_METRIC_pulls_parked_total);
+    }
     bool done = false;
     bool lost = false;
     for (uint32_t i = 0; i < sim->plan.n_workers; i++) {
         const struct sim_worker *worker = &sim->workers[i];
-        sim->n_parked += worker->n_parked + (worker->gone ? 0 : worker->view.n_pulls_parked);
         sim->n_expired += worker->n_fenced;
         if (!worker->node->crashed) {
             done = done || worker->end == PS_OK;
@@ -303,9 +375,14 @@ static void run_last_look(struct sim *sim)
 
 static void check_servers_lost(struct sim *sim)
 {
+    uint64_t until_ns = sim->world->now_ns + QUIET_NS;
     for (uint32_t i = 0; i < sim->plan.n_servers; i++) {
-        struct ps_server_view view;
+        struct ps_server_view view = {0};
         ps_server_view(sim->servers[i].server, &view);
+        while (going_on(sim, until_ns) && view.lost.status == PS_OK) {
+            step(sim);
+            ps_server_view(sim->servers[i].server, &view);
+        }
         if (view.lost.status == PS_OK) {
             sim_break(sim->world, "%s does not know that the cluster is lost",
                       sim->servers[i].node->name);
@@ -478,7 +555,6 @@ struct sim *sim_create(const struct sim_options *options)
     sim->ledger = sim_ledger_create(sim->world, &sim->plan);
     sim_disk_init(&sim->disk, sim->world);
     sim_watch_start(&sim->watch, sim->world, sim->net);
-    sim_net_set_faults(sim->net, &sim->plan.faults);
     for (uint32_t i = 0; i < sim->plan.n_servers; i++) {
         start_server(sim, i);
     }
@@ -487,6 +563,7 @@ struct sim *sim_create(const struct sim_options *options)
         struct sim_trouble *trouble = &sim->troubles[i];
         trouble->sim = sim;
         trouble->mishap = &sim->plan.mishaps[i];
+        trouble->worker = trouble->mishap->worker;
         sim_event_init(&trouble->begin, NULL, begin_trouble);
         sim_event_init(&trouble->end, NULL, end_trouble);
     }
@@ -498,6 +575,25 @@ struct sim *sim_create(const struct sim_options *options)
 const char *sim_broken_promise(const struct sim *sim)
 {
     return sim->world->broken[0] != '\0' ? sim->world->broken : NULL;
+}
+
+void sim_print(const struct sim *sim)
+{
+    for (uint32_t i = 0; i < sim->plan.n_workers; i++) {
+        const struct sim_worker *worker = &sim->workers[i];
+        const struct ps_client_view *view = &worker->view;
+        (void)fprintf(stderr,
+                      "%s: life %u session %" PRIu64 " clock %" PRIu64 " lease %" PRIu64
+                      " unit %u/%u; told: lease %" PRIu64 " unit %u min clock %" PRIu64
+                      " job %d;%s%s%s%s%s%s%s\n",
+                      worker->node->name, worker->n_lives, view->session_number, worker->clock,
+                      worker->lease.id, worker->unit, worker->lease.n_units, view->lease.id,
+                      view->lease.units_done, view->min_clock, (int)view->job,
+                      worker->node->crashed ? " crashed" : "", worker->gone ? " gone" : "",
+                      worker->pulling ? " pulling" : "", worker->thinking ? " thinking" : "",
+                      worker->pushing ? " pushing" : "", worker->staged ? " staged" : "",
+                      worker->closing ? " closing" : "");
+    }
 }
 
 void sim_destroy(struct sim *sim)

@@ -40,6 +40,9 @@ struct sim_trouble {
     struct sim_event end;
     struct sim *sim;
     const struct sim_mishap *mishap;
+    uint32_t worker; /* Whom it strikes. */
+    uint64_t lease;  /* That it held then. */
+    uint64_t began_ns;
     bool armed; /* `begin` was started. */
 };
 
@@ -57,6 +60,7 @@ struct sim {
     struct sim_reader last;
     struct sim_trouble troubles[SIM_MISHAPS_MAX];
     struct sim_event tick; /* Looks whether a mishap is due. */
+    bool formed;           /* Every server has joined. */
     bool healed;
     /* What the run has met: a seed that met too little proves nothing. */
     uint64_t n_parked;
@@ -69,6 +73,9 @@ void sim_run(struct sim *sim);
 
 /** What went wrong first; NULL: every promise held. */
 const char *sim_broken_promise(const struct sim *sim);
+
+/** Where everybody stands, to standard error. */
+void sim_print(const struct sim *sim);
 
 /** After a broken promise most of the cluster stays in memory: nobody knows what still points at
  * what. */

@@ -19,6 +19,7 @@ struct sim_request {
     struct sim_node *node;
     struct ps_request *request; /* NULL: done has run. */
     const char *method;
+    uint64_t number; /* From 1. */
     char address[PS_ADDRESS_BYTES_MAX + 1];
     struct ps_context context;
     uint32_t timeout_ms;
@@ -147,6 +148,17 @@ static void end_early(struct sim_request *rpc, uint64_t after_ns)
     }
 }
 
+/* The caller of a lost message: its connection mostly proves dead before the deadline. */
+static void lose(struct sim_request *rpc, const struct sim_node *where, const char *what)
+{
+    struct sim_world *world = rpc->net->world;
+    rpc->net->counts.n_lost++;
+    sim_trace(world, where, what, rpc->method, 0, 0);
+    if (!sim_chance(world, 60)) {
+        end_early(rpc, sim_below(world, 2 * SIM_S));
+    }
+}
+
 static void run_travel(struct sim_event *event);
 
 static void send_copy(struct sim_request *rpc, bool original)
@@ -201,9 +213,10 @@ static void run_depart(struct sim_event *event)
     } else if (one_node(rpc)) {
         send_copy(rpc, true);
     } else {
-        if (sim_chance(world, net->faults.lost_pm)) {
-            net->counts.n_lost++;
-            sim_trace(world, rpc->node, "request lost", rpc->method, 0, 0);
+        if (sim_chance(world, net->faults.lost_pm) ||
+            (net->faults.lost_call > 0 && rpc->number >= net->faults.lost_call &&
+             net->counts.n_lost == 0)) {
+            lose(rpc, rpc->node, "request lost");
         } else {
             send_copy(rpc, true);
         }
@@ -251,7 +264,7 @@ void sim_request_start(struct ps_channel *base, struct ps_request *request)
     request->impl = rpc;
     request->reply = NULL;
     channel->n_users++;
-    net->counts.n_calls++;
+    rpc->number = ++net->counts.n_calls;
     bool held = sim_chance(world, net->faults.held_pm);
     sim_event_start(world, &rpc->depart, sim_below(world, held ? 2 * SIM_S : 20 * SIM_US));
     sim_event_start(world, &rpc->end, rpc->timeout_ms * SIM_MS);
@@ -276,7 +289,8 @@ static void reply(struct sim_copy *copy, enum ps_status status, struct sim_load 
                   const char *why)
 {
     struct sim_world *world = copy->rpc->net->world;
-    bool held = load != NULL && sim_chance(world, copy->rpc->net->faults.held_pm);
+    bool open = sim_net_listener(copy->rpc->net, copy->rpc->address) != NULL;
+    bool held = load != NULL && open && sim_chance(world, copy->rpc->net->faults.held_pm);
     copy->stage = COPY_REPLY_DEPARTS;
     copy->status = status;
     copy->load = load;
@@ -321,8 +335,7 @@ static void depart_reply(struct sim_copy *copy)
     if (!copy->original || rpc->answered) {
         copy_free(copy);
     } else if (!home && sim_chance(net->world, net->faults.lost_pm)) {
-        net->counts.n_lost++;
-        sim_trace(net->world, copy->server, "reply lost", rpc->method, 0, 0);
+        lose(rpc, copy->server, "reply lost");
         copy_free(copy);
     } else {
         copy->stage = COPY_REPLY_ARRIVES;
@@ -429,6 +442,13 @@ void sim_calls_abandon(struct sim_listener *listener)
         struct sim_copy *copy = PS_CONTAINER_OF(at, struct sim_copy, owed);
         if (copy->original) {
             answer(copy->rpc, PS_ERR_UNAVAIL, NULL, "the server stopped");
+        }
+    }
+    struct sim_net *net = listener->net;
+    ps_list_for_each (entry, &net->copies) { /* It lets go of what it was lent. */
+        struct sim_copy *copy = PS_CONTAINER_OF(entry, struct sim_copy, entry);
+        if (copy->stage == COPY_REPLY_DEPARTS && copy->server == listener->node) {
+            sim_event_start(net->world, &copy->travel, 0);
         }
     }
 }

@@ -19,6 +19,7 @@ struct sim_net;
 struct sim_faults {
     uint64_t delay_ns;       /* Usual one-way delay; a heavy tail comes on top. */
     uint32_t lost_pm;        /* Per mille of requests, and of replies, of unary calls. */
+    uint64_t lost_call;      /* From this call on (0: never) one is lost in any case. */
     uint32_t doubled_pm;     /* Of requests. */
     uint64_t late_ns;        /* A copy arrives up to so much later. */
     uint32_t reset_pm;       /* Of calls: UNAVAIL to the caller, whatever the server does. */

@@ -27,7 +27,8 @@ static void draw_consistency(struct sim_plan *plan, struct ps_rng *rng)
     *consistency = (struct ps_consistency){.version = 1, .mode = PS_CONSISTENCY_BSP};
     if (kind < 3) {
         consistency->mode = PS_CONSISTENCY_SSP;
-        consistency->bound = (uint32_t)between(rng, 1, 3);
+        /* Two workers: the one that is left must reach the bound before the other expires. */
+        consistency->bound = plan->n_workers > 2 ? (uint32_t)between(rng, 1, 3) : 1;
     } else if (kind < 4) {
         consistency->mode = PS_CONSISTENCY_ASP;
     } else if (kind < 6) {
@@ -83,7 +84,8 @@ static void draw_faults(struct sim_plan *plan, struct ps_rng *rng)
     struct sim_faults *faults = &plan->faults;
     *faults = (struct sim_faults){
         .delay_ns = between(rng, 50, 1500) * SIM_US,
-        .lost_pm = (uint32_t)between(rng, 15, 30),
+        .lost_pm = (uint32_t)between(rng, 5, 30),
+        .lost_call = between(rng, 40, 120),
         .late_ns = between(rng, 1, 20) * SIM_S,
     };
     if (one_in(rng, 2)) {
@@ -151,7 +153,7 @@ static void draw_mishaps(struct sim_plan *plan, struct ps_rng *rng)
         plan->mishaps[0].server = 1; /* Not the coordinator: somebody has to notice. */
         plan->mishaps[0].lasts_ns = 4 * silence_ns + 2 * plan->grace_ms * SIM_MS;
     }
-    plan->heal_ns = between(rng, 4, 20) * SIM_S;
+    plan->heal_ns = between(rng, 1, 12) * SIM_S;
 }
 
 void sim_plan_draw(struct sim_plan *plan, uint64_t seed)
@@ -162,7 +164,7 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed)
     plan->n_lanes = (uint32_t)between(&rng, 1, 3);
     plan->n_workers = (uint32_t)between(&rng, 2, SIM_WORKERS_MAX);
     plan->grace_ms = (uint32_t)between(&rng, 600, 1500);
-    plan->silence_ms = (uint32_t)between(&rng, 1500, 4000);
+    plan->silence_ms = (uint32_t)between(&rng, 2000, 4500);
     plan->reader = one_in(&rng, 2);
     plan->store_file = one_in(&rng, 2);
     draw_consistency(plan, &rng);

@@ -72,7 +72,7 @@ struct sim_plan {
     struct sim_faults faults;
     struct sim_mishap mishaps[SIM_MISHAPS_MAX];
     uint32_t n_mishaps;
-    uint64_t heal_ns; /* When all trouble ends. */
+    uint64_t heal_ns; /* All trouble ends so long after the first acknowledgement. */
 };
 
 void sim_plan_draw(struct sim_plan *plan, uint64_t seed);

@@ -22,8 +22,8 @@ static void leave(struct sim_reader *reader)
     }
     reader->closing = true;
     ps_timer_stop(&reader->exec.base, &reader->timer);
-    reader->simple = (struct ps_op){.done = closed, .arg = reader};
-    ps_client_close(reader->client, &reader->simple);
+    reader->close = (struct ps_op){.done = closed, .arg = reader};
+    ps_client_close(reader->client, &reader->close);
 }
 
 static bool op_fine(struct sim_reader *reader, const struct ps_op *op, const char *what)
@@ -48,6 +48,10 @@ static void look_again(struct sim_reader *reader)
 static void pulled(struct ps_op *op)
 {
     struct sim_reader *reader = op->arg;
+    if (op->err.status == PS_ERR_NOT_FOUND && !reader->options.last && !reader->closing) {
+        look_again(reader); /* A table that is just being defined is not everywhere yet. */
+        return;
+    }
     if (!op_fine(reader, op, "a look")) {
         return;
     }

@@ -24,7 +24,8 @@ struct sim_reader {
     struct sim_exec exec;
     struct ps_mem mem;
     struct ps_client *client;
-    struct ps_op simple; /* Join, describe, close. */
+    struct ps_op simple; /* Join, describe. */
+    struct ps_op close;
     struct ps_pull pull;
     struct ps_tensor tensors[SIM_TABLES_MAX];
     float *values;

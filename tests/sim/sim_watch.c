@@ -78,7 +78,8 @@ static bool next_field(struct ps_cursor *cursor, uint32_t *ret_number, uint64_t 
     return !cursor->failed;
 }
 
-static void see_slot(struct sim_watch *watch, const struct sim_reply *reply,
+/* True when it is a slot that was read. */
+static bool see_slot(struct sim_watch *watch, const struct sim_reply *reply,
                      struct ps_cursor cursor, bool pull)
 {
     uint64_t fields[SLOT_POSITION + 1] = {0};
@@ -92,7 +93,7 @@ static void see_slot(struct sim_watch *watch, const struct sim_reply *reply,
     }
     uint64_t slot = fields[SLOT_NUMBER];
     if (slot >= SIM_WATCH_SLOTS || fields[SLOT_STATUS] != STATUS_OK) {
-        return;
+        return false;
     }
     struct sim_heights *heights = &watch->slots[slot];
     if (pull && below(heights, reply->began_ns, fields[SLOT_EPOCH], fields[SLOT_POSITION])) {
@@ -102,6 +103,7 @@ static void see_slot(struct sim_watch *watch, const struct sim_reply *reply,
                   reply->caller->name, fields[SLOT_EPOCH], fields[SLOT_POSITION], slot);
     }
     note(heights, watch->world->now_ns, fields[SLOT_EPOCH], fields[SLOT_POSITION]);
+    return pull;
 }
 
 static void see(void *arg, const struct sim_reply *reply)
@@ -113,6 +115,7 @@ static void see(void *arg, const struct sim_reply *reply)
     }
     struct ps_cursor cursor = ps_cursor_over(reply->msg->slices, reply->msg->n_slices);
     uint64_t min_clock = 0;
+    bool read = false; /* Else the reply carries no min clock. */
     uint32_t number;
     uint64_t value;
     struct ps_cursor bytes;
@@ -121,14 +124,17 @@ static void see(void *arg, const struct sim_reply *reply)
         if (number == REPLY_MIN_CLOCK) {
             min_clock = value;
         } else if (number == REPLY_PULL_SLOTS) {
-            see_slot(watch, reply, bytes, true);
+            read = see_slot(watch, reply, bytes, true) || read;
         } else if (number == REPLY_SLOTS) {
-            see_slot(watch, reply, bytes, pull);
+            read = see_slot(watch, reply, bytes, pull) || read;
         }
     }
     if (cursor.failed) {
         sim_break(watch->world, "%s got a reply to %s that is no protobuf message",
                   reply->caller->name, reply->method);
+    }
+    if (!read) {
+        return;
     }
     struct sim_heights *clocks = &watch->clocks[reply->server->number];
     if (below(clocks, reply->began_ns, 0, min_clock)) {

@@ -74,11 +74,9 @@ static void end_life(struct sim_worker *worker, enum ps_status why)
     worker->closing = true;
     worker->end = why;
     worker->n_fenced += why == PS_ERR_FENCED;
-    worker->n_parked += worker->view.n_pulls_parked;
-    worker->n_retries += worker->view.n_retries;
     ps_timer_stop(&worker->exec.base, &worker->timer);
-    worker->simple = (struct ps_op){.done = closed, .arg = worker};
-    ps_client_close(worker->client, &worker->simple);
+    worker->close = (struct ps_op){.done = closed, .arg = worker};
+    ps_client_close(worker->client, &worker->close);
 }
 
 /* True when an operation ended in a way that its caller goes on with. */
@@ -164,6 +162,9 @@ static void stage(struct sim_worker *worker, uint32_t n_rows)
     worker->report.staged_unit = worker->unit;
     worker->report.staged_rows = n_rows;
     send_report(worker);
+    if (!worker->pulling && sim_below(worker->world, 2) == 0) {
+        pull(worker, worker->clock + 1); /* It must wait for the end of this step. */
+    }
 }
 
 static void pushed(struct ps_op *op)
@@ -210,6 +211,7 @@ static void push(struct sim_worker *worker)
     uint32_t unit = unit_number(worker, &n_rows);
     if (n_rows == 0) { /* The last batch had fewer rows than ways. */
         stage(worker, 0);
+        proceed(worker); /* The step may have ended without us. */
         return;
     }
     bool both =

@@ -35,7 +35,8 @@ struct sim_worker {
     struct ps_mem mem;
     struct ps_client *client; /* NULL: between two lives. */
     struct ps_client_view view;
-    struct ps_op simple; /* Join, close. */
+    struct ps_op simple; /* Join. */
+    struct ps_op close;
     struct ps_table_def defs[SIM_TABLES_MAX];
     struct ps_define_table define[SIM_TABLES_MAX];
     struct ps_define_job define_job;
@@ -69,8 +70,6 @@ struct sim_worker {
     enum ps_status end; /* Why the last life ended: OK: the job was done. */
     uint32_t n_lives;   /* Sessions begun. */
     uint32_t n_fenced;
-    uint64_t n_parked;
-    uint64_t n_retries;
 };
 
 void sim_worker_start(struct sim_worker *worker, const struct sim_worker_options *options,

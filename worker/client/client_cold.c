@@ -257,6 +257,7 @@ static void send_cold(struct ps_client_cold *cold)
     cold->request.timeout_ms = try_ms(cold);
     cold->request.context = (struct ps_context){.session = client->view.session_number};
     cold->request.done = on_done;
+    cold->request.err = (struct ps_error){0};
     cold->under_way = true;
     ps_request_start(client->control, &cold->request);
 }

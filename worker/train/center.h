@@ -27,9 +27,8 @@ struct ps_weights;
 bool ps_center_possible(const struct ps_model *model);
 
 /** The mean of each feature over all rows; `*ret` [n_features] is for ps_mem_free. */
-PS_MUST_CHECK enum ps_status ps_center_measure(struct ps_mem *mem,
-                                               const struct ps_dataset *dataset, float **ret,
-                                               struct ps_error *err);
+PS_MUST_CHECK enum ps_status ps_center_measure(struct ps_mem *mem, const struct ps_dataset *dataset,
+                                               float **ret, struct ps_error *err);
 
 /** x[i][k] -= mean[k] for `n_rows` rows of `n_features`. */
 void ps_center_apply(const float *mean, float *x, size_t n_rows, size_t n_features);

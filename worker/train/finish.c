@@ -61,6 +61,9 @@ enum ps_status ps_finish_judge(const struct ps_train_plan *plan, const struct ps
     report->rows_train = plan->train->n_rows;
     report->rows_test = plan->test != NULL ? plan->test->n_rows : 0;
     report->consistency = plan->consistency_text;
+    report->seed = plan->options.seed;
+    /* Pulled ahead of the own push; without --prefetch every pull comes after it. */
+    report->own_lag = plan->prefetch && !plan->own_update ? 1 : 0;
     if (plan->consistency.mode != PS_CONSISTENCY_ASP) {
         report->staleness_bound = plan->consistency.bound;
     }
@@ -109,8 +112,7 @@ enum ps_status ps_finish_write(const struct ps_train_plan *plan, const struct ps
     struct ps_tensor_view tensors[PS_MODEL_TABLES_MAX];
     for (uint32_t i = 0; i < weights->n_tables; i++) {
         const struct ps_model_table *table = &plan->model->tables[i];
-        tensors[i] =
-            ps_tensor_over(table->name, weights->arrays[i], table->dims, table->n_dims);
+        tensors[i] = ps_tensor_over(table->name, weights->arrays[i], table->dims, table->n_dims);
     }
     char features[16];
     char classes[16];

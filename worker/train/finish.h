@@ -40,7 +40,6 @@ PS_MUST_CHECK enum ps_status ps_finish_judge(const struct ps_train_plan *plan,
 /** Write `<folder>/model.safetensors`, making the folder if need be. `path` gets its name. */
 PS_MUST_CHECK enum ps_status ps_finish_write(const struct ps_train_plan *plan,
                                              const struct ps_weights *weights, const char *folder,
-                                             char path[PS_FINISH_PATH_BYTES],
-                                             struct ps_error *err);
+                                             char path[PS_FINISH_PATH_BYTES], struct ps_error *err);
 
 #endif

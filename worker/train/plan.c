@@ -130,8 +130,8 @@ static enum ps_status read_options(const struct ps_train_options *options,
         return ps_fail(err, PS_ERR_INVALID, "--model %s: unknown model; there are %s",
                        options->model, names);
     }
-    enum ps_status status = ps_model_hidden_parse(options->hidden != NULL ? options->hidden : "",
-                                                  &plan->params, err);
+    enum ps_status status =
+        ps_model_hidden_parse(options->hidden != NULL ? options->hidden : "", &plan->params, err);
     if (status != PS_OK) {
         return status;
     }

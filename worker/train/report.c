@@ -15,6 +15,10 @@
 #define PRESET_TEXT   NULL
 #define PRESET_COUNT  PS_REPORT_NO_COUNT
 #define PRESET_NUMBER ((double)NAN)
+#define PRESET_LIST \
+    {               \
+        0           \
+    }
 
 void ps_report_init(struct ps_report *report)
 {
@@ -52,6 +56,22 @@ static bool add_number(cJSON *json, const char *key, double number)
     return cJSON_AddRawToObject(json, key, digits) != NULL;
 }
 
+static bool add_list(cJSON *json, const char *key, struct ps_report_list list)
+{
+    if (list.values == NULL) {
+        return true;
+    }
+    cJSON *array = cJSON_AddArrayToObject(json, key);
+    bool good = array != NULL;
+    for (size_t i = 0; i < list.n && good; i++) {
+        char digits[24];
+        (void)snprintf(digits, sizeof(digits), "%" PRIu64, list.values[i]);
+        good = cJSON_AddItemToArray(array, cJSON_CreateRaw(digits)) != 0;
+    }
+    return good;
+}
+
+#define ADD_LIST   add_list
 #define ADD_TEXT   add_text
 #define ADD_COUNT  add_count
 #define ADD_NUMBER add_number

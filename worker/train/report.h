@@ -44,14 +44,26 @@ struct ps_disk;
     X(COUNT,  rows_trained_max,    "most times that a row's unit was finished")                   \
     X(COUNT,  retries,             "calls sent again")                                            \
     X(COUNT,  sessions_lost,       "sessions that ended without leaving")                         \
+    X(COUNT,  own_lag,             "own steps that pulled weights may lack; sgd adds them: 0")    \
+    X(COUNT,  seed,                "first weights and order of rows follow from it")              \
+    X(LIST,   bytes_served_per_server, "bytes of weights that each server sent")                  \
+    X(LIST,   memory_bytes_per_server, "bytes of weights and optimizer state that each holds")    \
+    X(COUNT,  bytes_copied,        "bytes of weights and gradients that servers had to copy")     \
     X(TEXT,   model_path,          "the file the model was written to")
 /* clang-format on */
 
 #define PS_REPORT_TEXT   const char *
 #define PS_REPORT_COUNT  uint64_t
 #define PS_REPORT_NUMBER double
+#define PS_REPORT_LIST   struct ps_report_list
 
 #define PS_REPORT_NO_COUNT UINT64_MAX /* A count that does not apply. */
+
+/** Borrowed. `values` NULL: does not apply. */
+struct ps_report_list {
+    const uint64_t *values;
+    size_t n;
+};
 
 struct ps_report {
 #define X(kind, key, text) PS_REPORT_##kind key;

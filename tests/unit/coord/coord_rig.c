@@ -41,6 +41,7 @@ void rig_start(struct rig *rig, struct ps_store *store, uint32_t n_servers)
     ps_log_level_set(PS_LOG_NONE);
     memset(rig, 0, sizeof(*rig));
     rig->now_ns = 1000000000;
+    rig->timeout_ms = 2000;
     ps_mem_init(&rig->mem);
     ps_inline_exec_init(&rig->exec, clock_ns, rig);
     rig->direct = ps_direct_create(&rig->exec.base);
@@ -113,7 +114,7 @@ void rig_call_start(struct rig *rig, struct rig_call *call, const char *method,
     (void)protobuf_c_message_pack(request, call->bytes);
     call->type = reply;
     call->request.method = method;
-    call->request.timeout_ms = 2000;
+    call->request.timeout_ms = rig->timeout_ms;
     call->request.out = (struct ps_out){.head = call->bytes, .n_head_bytes = n_bytes};
     call->request.done = call_done;
     ps_request_start(rig->channel, &call->request);
@@ -148,8 +149,12 @@ enum ps_status rig_join(struct rig *rig, Ps__V1__SessionKind kind, struct rig_me
     PS_ASSERT(rig->n_members < RIG_MEMBERS_MAX);
     struct rig_member *member = &rig->members[rig->n_members];
     *member = (struct rig_member){.rig = rig, .server = kind == PS__V1__SESSION_KIND__SERVER};
-    member->session.bytes[0] = (uint8_t)++rig->n_sessions;
-    Ps__V1__JoinRequest request = PS__V1__JOIN_REQUEST__INIT;
+    rig->n_sessions++;
+    member->session.bytes[0] = (uint8_t)rig->n_sessions;
+    member->session.bytes[1] = (uint8_t)(rig->n_sessions >> 8);
+    member->session.bytes[2] = 1; /* Never none. */
+    Ps__V1__JoinRequest request;
+    ps__v1__join_request__init(&request);
     request.protocol_min = PS_PROTOCOL_MIN;
     request.protocol_max = PS_PROTOCOL_MAX;
     request.kind = kind;
@@ -182,6 +187,10 @@ static void take_lists(struct rig_member *member, const Ps__V1__AttendState *sta
     if (state->sessions != NULL) {
         member->sessions = state->sessions->version;
         member->n_sessions = state->sessions->n_sessions;
+        for (size_t i = 1; i < state->sessions->n_sessions; i++) { /* Receivers insist on it. */
+            ck_assert_uint_lt(state->sessions->sessions[i - 1]->number,
+                              state->sessions->sessions[i]->number);
+        }
     }
     if (state->finished != NULL) {
         member->finished = state->finished->version;
@@ -283,6 +292,17 @@ void rig_cluster(struct rig *rig, uint32_t n_workers)
         ck_assert_int_eq(rig_join(rig, PS__V1__SESSION_KIND__WORKER, &member), PS_OK);
         rig_attend(member);
     }
+}
+
+enum ps_status rig_leave(struct rig *rig, const struct rig_member *member)
+{
+    static struct rig_call call;
+    Ps__V1__LeaveRequest request = PS__V1__LEAVE_REQUEST__INIT;
+    request.session = bytes_of(&member->session);
+    enum ps_status status = rig_call(rig, &call, "/ps.v1.Coordinator/Leave", &request.base,
+                                     &ps__v1__leave_reply__descriptor);
+    rig_call_free(&call);
+    return status;
 }
 
 enum ps_status rig_define_table(struct rig *rig, const struct rig_member *member,

@@ -54,6 +54,7 @@ struct rig {
     struct rig_member members[RIG_MEMBERS_MAX];
     uint32_t n_members;
     uint32_t n_sessions; /* Made up so far. */
+    uint32_t timeout_ms; /* Of calls; 2000 at first. */
 };
 
 /* One call of a client. */
@@ -86,6 +87,7 @@ void rig_call_free(struct rig_call *call);
 
 /** Join, and tell how it ended; the member is taken into `rig->members`. */
 enum ps_status rig_join(struct rig *rig, Ps__V1__SessionKind kind, struct rig_member **ret);
+enum ps_status rig_leave(struct rig *rig, const struct rig_member *member);
 /** Open a member's stream and send the first report. */
 void rig_attend(struct rig_member *member);
 /** Break a member's stream. */

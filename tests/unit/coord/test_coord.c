@@ -99,7 +99,8 @@ START_TEST(a_join_that_must_wait_too_long_is_told_for_whom)
     start(2);
     ck_assert_int_eq(rig_join(&rig, PS__V1__SESSION_KIND__SERVER, &member), PS_OK);
     rig_attend(member);
-    Ps__V1__JoinRequest request = PS__V1__JOIN_REQUEST__INIT;
+    Ps__V1__JoinRequest request;
+    ps__v1__join_request__init(&request);
     uint8_t session[16] = {77};
     request.protocol_min = 1;
     request.protocol_max = 1;
@@ -112,6 +113,37 @@ START_TEST(a_join_that_must_wait_too_long_is_told_for_whom)
     ck_assert(call.done);
     ck_assert_int_eq(call.request.err.status, PS_ERR_TIMEOUT);
     ck_assert_ptr_nonnull(strstr(call.request.err.text, "1 of 2"));
+    rig_stop(&rig);
+}
+END_TEST
+
+START_TEST(who_waits_to_be_let_in_is_alive)
+{
+    struct rig_member *server = NULL;
+    start(2);
+    ck_assert_int_eq(rig_join(&rig, PS__V1__SESSION_KIND__SERVER, &server), PS_OK);
+    rig_attend(server);
+    Ps__V1__JoinRequest request;
+    ps__v1__join_request__init(&request);
+    uint8_t session[16] = {77};
+    request.protocol_min = 1;
+    request.protocol_max = 1;
+    request.kind = PS__V1__SESSION_KIND__WORKER;
+    request.session.data = session;
+    request.session.len = sizeof(session);
+    rig.timeout_ms = 20000;
+    rig_call_start(&rig, &call, "/ps.v1.Coordinator/Join", &request.base,
+                   &ps__v1__join_reply__descriptor);
+    for (uint32_t i = 0; i < 8; i++) {
+        rig_report(server, NULL);
+        rig_pass(&rig, 1000);
+    }
+    ck_assert(!call.done);
+    ck_assert_int_eq(rig_join(&rig, PS__V1__SESSION_KIND__SERVER, &server), PS_OK);
+    rig_attend(server);
+    ck_assert(call.done);
+    ck_assert_msg(call.request.err.status == PS_OK, "%s", call.request.err.text);
+    rig_call_free(&call);
     rig_stop(&rig);
 }
 END_TEST
@@ -147,7 +179,8 @@ START_TEST(a_join_is_checked)
     start(2);
     memset(name, 'n', joins[_i].n_name_bytes);
     name[joins[_i].n_name_bytes] = '\0';
-    Ps__V1__JoinRequest request = PS__V1__JOIN_REQUEST__INIT;
+    Ps__V1__JoinRequest request;
+    ps__v1__join_request__init(&request);
     request.protocol_min = joins[_i].protocol_min;
     request.protocol_max = joins[_i].protocol_max;
     request.cluster_id = (ProtobufCBinaryData){joins[_i].n_cluster_bytes, bytes};
@@ -245,6 +278,25 @@ START_TEST(a_session_that_never_was_is_told_that_it_is_fenced)
     rig_pass(&rig, 5);
     ck_assert(nobody.fenced);
     rig_break(&nobody);
+    rig_stop(&rig);
+}
+END_TEST
+
+/* The rig checks the order of every list; here the places of the ended come to be used again. */
+START_TEST(sessions_are_listed_by_number_for_ever)
+{
+    start(2);
+    rig_cluster(&rig, 1);
+    struct rig_member *reader = NULL;
+    for (uint32_t i = 3; i < PS_COORD_MEMBERS_MAX - 1; i++) {
+        rig.n_members = 3;
+        ck_assert_int_eq(rig_join(&rig, PS__V1__SESSION_KIND__READER, &reader), PS_OK);
+        ck_assert_int_eq(rig_leave(&rig, reader), PS_OK);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        ck_assert_int_eq(rig_join(&rig, PS__V1__SESSION_KIND__READER, &reader), PS_OK);
+    }
+    ck_assert_uint_eq(rig.members[0].n_sessions, 4);
     rig_stop(&rig);
 }
 END_TEST
@@ -555,13 +607,8 @@ START_TEST(who_leaves_gives_its_lease_back)
     make_definitions();
     rig_cluster(&rig, 2);
     define_job(&rig.members[2]);
-    Ps__V1__LeaveRequest request = PS__V1__LEAVE_REQUEST__INIT;
-    request.session = (ProtobufCBinaryData){16, rig.members[2].session.bytes};
     for (uint32_t repeat = 0; repeat < 2; repeat++) {
-        ck_assert_int_eq(rig_call(&rig, &call, "/ps.v1.Coordinator/Leave", &request.base,
-                                  &ps__v1__leave_reply__descriptor),
-                         PS_OK);
-        rig_call_free(&call);
+        ck_assert_int_eq(rig_leave(&rig, &rig.members[2]), PS_OK);
     }
     ck_assert(rig.members[2].fenced);
     ck_assert_uint_eq(ps_metric_get(&rig.metrics, PS_METRIC_leases_returned_total), 1);
@@ -578,7 +625,8 @@ START_TEST(shutdown_is_told_to_everybody_and_ends_what_waits)
     rig_cluster(&rig, 2);
     define_job(&rig.members[2]);
     wait_clock(&rig.members[2], 100, &second);
-    Ps__V1__ShutdownRequest request = PS__V1__SHUTDOWN_REQUEST__INIT;
+    Ps__V1__ShutdownRequest request;
+    ps__v1__shutdown_request__init(&request);
     request.reason = words;
     ck_assert_int_eq(rig_call(&rig, &call, "/ps.v1.Coordinator/Shutdown", &request.base,
                               &ps__v1__shutdown_reply__descriptor),
@@ -704,11 +752,13 @@ static TCase *case_of_members(void)
     TCase *tcase = tcase_create("members");
     tcase_add_test(tcase, a_worker_is_answered_when_every_server_knows_it);
     tcase_add_test(tcase, a_join_that_must_wait_too_long_is_told_for_whom);
+    tcase_add_test(tcase, who_waits_to_be_let_in_is_alive);
     tcase_add_loop_test(tcase, a_join_is_checked, 0, (int)PS_ARRAY_LEN(joins));
     tcase_add_test(tcase, a_stream_is_told_each_group_once_and_something_every_heartbeat);
     tcase_add_test(tcase, a_second_stream_of_a_session_takes_the_place_of_the_first);
     tcase_add_test(tcase, a_session_that_died_is_told_that_it_is_fenced);
     tcase_add_test(tcase, a_session_that_never_was_is_told_that_it_is_fenced);
+    tcase_add_test(tcase, sessions_are_listed_by_number_for_ever);
     tcase_add_test(tcase, a_stream_of_nonsense_is_closed);
     tcase_add_test(tcase, a_lost_server_is_told_to_everybody);
     return tcase;

@@ -307,6 +307,22 @@ START_TEST(the_dead_count_until_every_server_has_closed_them)
 }
 END_TEST
 
+#ifdef PS_PLANT
+START_TEST(the_planted_bug_keeps_the_dead_in_the_minimum_for_ever)
+{
+    uint32_t a = 0;
+    uint32_t b = 0;
+    start_plain(&a, &b);
+    bench.core.options.plant = PS_COORD_PLANT_DEAD_IN_MINIMUM;
+    bench_report(&bench, b, 3, 2, 1);
+    kill_member(a);
+    bench_ack_all(&bench);
+    ck_assert_uint_eq(bench.core.min_clock, 0);
+    bench_deinit(&bench);
+}
+END_TEST
+#endif
+
 START_TEST(who_leaves_is_not_lost)
 {
     uint32_t a = 0;
@@ -466,6 +482,10 @@ START_TEST(with_a_backup_the_slowest_is_not_waited_for_and_its_unit_stays_undone
     ck_assert_uint_eq(ps_lease_units_done(&bench.core.pool, 1), 1);
     ck_assert_uint_eq(ps_lease_units_done(&bench.core.pool, 2), 0);
     ck_assert(!at(b)->staged.is);
+    /* It says again what it staged for step 0: that was dropped, and is not staged for step 1. */
+    struct ps_coord_progress old = {.lease = 2, .staged_step = 1, .staged_rows = 5};
+    ps_coord_core_progress(&bench.core, bench.now_ms, b, &old);
+    ck_assert(!at(b)->staged.is);
     bench_deinit(&bench);
 }
 END_TEST
@@ -594,6 +614,9 @@ Suite *suite_coord_core(void)
     tcase_add_test(tcase, who_finishes_goes_on_in_the_same_event_and_keeps_its_clock);
     tcase_add_test(tcase, a_report_for_another_lease_changes_nothing);
     tcase_add_test(tcase, the_dead_count_until_every_server_has_closed_them);
+#ifdef PS_PLANT
+    tcase_add_test(tcase, the_planted_bug_keeps_the_dead_in_the_minimum_for_ever);
+#endif
     tcase_add_test(tcase, who_leaves_is_not_lost);
     tcase_add_test(tcase, an_idle_session_takes_the_min_clock_when_it_is_lent_a_lease);
     tcase_add_test(tcase, with_nobody_counted_the_min_clock_stays);

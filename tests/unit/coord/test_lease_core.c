@@ -25,35 +25,46 @@ static struct ps_lease_plan plan_of(const struct ps_lease_job *job)
     return plan;
 }
 
-/* Expand all leases to rows and count. */
+static void fail_shape(const struct ps_lease_job *job, const char *what, uint64_t where)
+{
+    ck_abort_msg("rows=%" PRIu64 " batch=%u workers=%u units=%u aggregate=%d: %s %" PRIu64,
+                 job->rows, job->batch, job->workers, job->units_per_lease, job->aggregate, what,
+                 where);
+}
+
+/* Count the rows of one lease; false when it is not what its view says. */
+static bool count_lease(const struct ps_lease_plan *plan, uint64_t id, uint32_t *seen)
+{
+    struct ps_lease_view lease = ps_lease_at(plan, id);
+    bool right = lease.id == id && lease.epoch == (id - 1) / plan->n_parts && lease.n_units >= 1;
+    for (uint32_t unit = 0; unit < lease.n_units; unit++) {
+        uint64_t first = 0;
+        uint32_t n = ps_lease_rows(plan, id, unit, &first);
+        right = right && first == lease.first_row + unit * lease.stride && n <= lease.unit_rows &&
+                (n == 0 || first + n <= plan->rows);
+        for (uint64_t row = first; right && row < first + n; row++) {
+            seen[row]++;
+        }
+    }
+    return right;
+}
+
+/* Expand all leases to rows and count. (Not ck_assert in loops: it writes a mark each time.) */
 static void count_rows(const struct ps_lease_job *job, const struct ps_lease_plan *plan)
 {
     static uint32_t seen[2][ROWS_MAX];
     memset(seen, 0, sizeof(seen));
     ck_assert_uint_eq(plan->n_leases, plan->n_parts * plan->epochs);
     for (uint64_t id = 1; id <= plan->n_leases; id++) {
-        struct ps_lease_view lease = ps_lease_at(plan, id);
-        ck_assert_uint_eq(lease.id, id);
-        ck_assert_uint_eq(lease.epoch, (id - 1) / plan->n_parts);
-        ck_assert_uint_ge(lease.n_units, 1);
-        for (uint32_t unit = 0; unit < lease.n_units; unit++) {
-            uint64_t first = 0;
-            uint32_t n = ps_lease_rows(plan, id, unit, &first);
-            ck_assert_uint_eq(first, lease.first_row + unit * lease.stride);
-            ck_assert_uint_le(n, lease.unit_rows);
-            for (uint64_t row = first; row < first + n; row++) {
-                ck_assert_uint_lt(row, job->rows);
-                seen[lease.epoch][row]++;
-            }
+        if (!count_lease(plan, id, seen[(id - 1) / plan->n_parts])) {
+            fail_shape(job, "wrong is lease", id);
         }
     }
     for (uint32_t epoch = 0; epoch < job->epochs; epoch++) {
         for (uint32_t row = 0; row < job->rows; row++) {
-            ck_assert_msg(seen[epoch][row] == 1,
-                          "rows=%" PRIu64 " batch=%u workers=%u units=%u aggregate=%d: row %u of "
-                          "epoch %u is in %u units",
-                          job->rows, job->batch, job->workers, job->units_per_lease, job->aggregate,
-                          row, epoch, seen[epoch][row]);
+            if (seen[epoch][row] != 1) {
+                fail_shape(job, "not in exactly one unit is row", row);
+            }
         }
     }
 }

@@ -237,6 +237,7 @@ static Suite *suite_gate_core(void)
 {
     Suite *suite = suite_create("gate_core");
     TCase *tcase = tcase_create("gate");
+    tcase_set_timeout(tcase, 30);
     tcase_add_loop_test(tcase, the_door_follows_the_bound, 0, PS_ARRAY_LEN(doors));
     tcase_add_test(tcase, a_gate_without_consistency_is_closed);
     tcase_add_loop_test(tcase, the_gate_follows_the_script, 0, PS_ARRAY_LEN(cases));

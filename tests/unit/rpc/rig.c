@@ -43,9 +43,7 @@ void rig_wait(struct rig *rig, const int *flag, int n)
         wait_inline(rig, flag, n);
         return;
     }
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += WAIT_MS_MAX / 1000;
+    struct timespec until = {.tv_sec = (time_t)((ps_clock_ms() + WAIT_MS_MAX) / 1000)};
     int late = 0;
     pthread_mutex_lock(&rig->lock);
     while (*flag < n && late == 0) {
@@ -185,7 +183,11 @@ void rig_open(struct rig *rig, enum rig_kind kind, const struct ps_rpc_options *
     memset(rig, 0, sizeof(*rig));
     rig->kind = kind;
     pthread_mutex_init(&rig->lock, NULL);
-    pthread_cond_init(&rig->changed, NULL);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* That of ps_clock_ms. */
+    pthread_cond_init(&rig->changed, &attr);
+    pthread_condattr_destroy(&attr);
     rig_served = rig;
     if (kind == RIG_DIRECT) {
         ps_inline_exec_init(&rig->exec, ps_clock_source, NULL);

@@ -377,6 +377,7 @@ Suite *suite_slot_core(void)
 {
     Suite *suite = suite_create("slot_core");
     TCase *tcase = tcase_create("slot");
+    tcase_set_timeout(tcase, 30);
     tcase_add_loop_test(tcase, a_claim_is_judged, 0, PS_ARRAY_LEN(claims));
     tcase_add_test(tcase, a_slot_of_another_server_answers_nobody);
     tcase_add_test(tcase, only_a_newer_list_of_sessions_counts);

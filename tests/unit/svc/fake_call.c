@@ -1,10 +1,10 @@
 /* fake_call.c — see fake_call.h. */
 #include "fake_call.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/attr.h"
 
 #define PIECES_MAX 64u
@@ -48,11 +48,11 @@ static void destroy_msg(struct ps_msg *base)
 static struct fake_msg *make_msg(const struct ps_slice *slices, size_t n_slices)
 {
     struct fake_msg *msg = calloc(1, sizeof(*msg) + n_slices * sizeof(msg->slices[0]));
-    ck_assert_ptr_nonnull(msg);
+    PS_ASSERT(msg != NULL);
     msg->n_slices = n_slices;
     for (size_t i = 0; i < n_slices; i++) {
         uint8_t *data = malloc(slices[i].n_bytes + 1);
-        ck_assert_ptr_nonnull(data);
+        PS_ASSERT(data != NULL);
         if (slices[i].n_bytes > 0) {
             memcpy(data, slices[i].data, slices[i].n_bytes);
         }
@@ -92,13 +92,13 @@ static struct ps_msg *take_request(struct ps_call *base)
 
 static bool gone(struct ps_call *base)
 {
-    ck_assert_uint_eq(fake_of(base)->n_finished, 0);
+    PS_ASSERT(fake_of(base)->n_finished == 0);
     return fake_of(base)->gone;
 }
 
 static uint32_t time_left_ms(struct ps_call *base)
 {
-    ck_assert_uint_eq(fake_of(base)->n_finished, 0);
+    PS_ASSERT(fake_of(base)->n_finished == 0);
     return fake_of(base)->time_left_ms;
 }
 
@@ -106,18 +106,18 @@ static void finish(struct ps_call *base, enum ps_status status, const struct ps_
                    const char *reason)
 {
     struct fake_call *call = fake_of(base);
-    ck_assert_uint_eq(call->n_finished, 0);
-    ck_assert_int_eq(status == PS_OK, out != NULL);
+    PS_ASSERT(call->n_finished == 0);
+    PS_ASSERT((status == PS_OK) == (out != NULL));
     call->n_finished++;
     call->status = status;
     if (reason != NULL) {
-        ck_assert_uint_lt(strlen(reason), sizeof(call->reason));
+        PS_ASSERT(strlen(reason) < sizeof(call->reason));
         memcpy(call->reason, reason, strlen(reason) + 1);
     }
     if (out != NULL) {
-        ck_assert_uint_le(out->n_pieces, PIECES_MAX);
+        PS_ASSERT(out->n_pieces <= PIECES_MAX);
         call->head = malloc(out->n_head_bytes + 1);
-        ck_assert_ptr_nonnull(call->head);
+        PS_ASSERT(call->head != NULL);
         memcpy(call->head, out->head, out->n_head_bytes);
         call->n_head_bytes = out->n_head_bytes;
         if (out->n_pieces > 0) {
@@ -143,7 +143,7 @@ static struct ps_transport transport = {.ops = &ops};
 struct fake_call *fake_call_create(const struct ps_slice *slices, size_t n_slices)
 {
     struct fake_call *call = calloc(1, sizeof(*call));
-    ck_assert_ptr_nonnull(call);
+    PS_ASSERT(call != NULL);
     call->base.transport = &transport;
     call->request = make_msg(slices, n_slices);
     call->time_left_ms = 60000;
@@ -172,7 +172,7 @@ bool fake_call_finished(const struct fake_call *call)
 
 enum ps_status fake_call_status(const struct fake_call *call)
 {
-    ck_assert_uint_eq(call->n_finished, 1);
+    PS_ASSERT(call->n_finished == 1);
     return call->status;
 }
 
@@ -183,17 +183,17 @@ const char *fake_call_reason(const struct fake_call *call)
 
 const struct ps_data_reply *fake_call_reply(struct fake_call *call)
 {
-    ck_assert_uint_eq(call->n_finished, 1);
-    ck_assert_msg(call->status == PS_OK, "refused: %s", call->reason);
+    PS_ASSERT(call->n_finished == 1);
+    PS_ASSERT(call->status == PS_OK);
     call->slices[0] = (struct ps_slice){.data = call->head, .n_bytes = call->n_head_bytes};
     for (size_t i = 0; i < call->n_pieces; i++) {
-        call->slices[i + 1] = (struct ps_slice){.data = call->pieces[i].data,
-                                                .n_bytes = call->pieces[i].n_bytes};
+        call->slices[i + 1] =
+            (struct ps_slice){.data = call->pieces[i].data, .n_bytes = call->pieces[i].n_bytes};
     }
     struct ps_error err = {0};
-    enum ps_status status = ps_data_reply_read(ps_cursor_over(call->slices, call->n_pieces + 1),
-                                               &call->reply, &err);
-    ck_assert_msg(status == PS_OK, "%s", err.text);
+    enum ps_status status =
+        ps_data_reply_read(ps_cursor_over(call->slices, call->n_pieces + 1), &call->reply, &err);
+    PS_ASSERT(status == PS_OK);
     return &call->reply;
 }
 
@@ -206,14 +206,14 @@ size_t fake_call_payload(struct fake_call *call, void *to, size_t n_room)
 {
     struct ps_cursor payload = fake_call_reply(call)->payload;
     size_t n_bytes = payload.n_left;
-    ck_assert_uint_le(n_bytes, n_room);
+    PS_ASSERT(n_bytes <= n_room);
     ps_cursor_copy(&payload, to, n_bytes);
     return n_bytes;
 }
 
 void fake_call_settle(struct fake_call *call)
 {
-    ck_assert_uint_eq(call->n_finished, 1);
+    PS_ASSERT(call->n_finished == 1);
     for (size_t i = 0; i < call->n_pieces; i++) {
         call->pieces[i].done(call->pieces[i].arg);
     }

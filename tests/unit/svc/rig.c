@@ -1,9 +1,9 @@
 /* rig.c — see rig.h. */
 #include "rig.h"
 
-#include <check.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/rng.h"
 
 #define ALL_SLOTS ((1u << RIG_SLOTS) - 1)
@@ -22,17 +22,18 @@ static void define(uint32_t table, const char *optim, uint64_t n_elements, uint3
 {
     struct ps_layout *layout = &rig.catalogue.layouts[table];
     struct ps_table_info *info = &rig.catalogue.tables[table];
-    ck_assert_int_eq(ps_layout_table(&n_elements, 1, first_slot, layout, NULL), PS_OK);
+    PS_ASSERT(ps_layout_table(&n_elements, 1, first_slot, layout, NULL) == PS_OK);
     info->optim = ps_optim_find(optim);
     info->params = info->optim->defaults;
-    info->spec = (struct ps_dense_spec){.id = table,
-                                        .dtype = PS_DTYPE_F32,
-                                        .n_dims = 1,
-                                        .dims = {n_elements},
-                                        .n_elements = n_elements,
-                                        .block_floats = layout->block_floats,
-                                        .state_per_elem = info->optim->state_per_elem,
-                                        .init = {.kind = PS_INIT_UNIFORM, .scale = 1.0f, .seed = 5}};
+    info->spec =
+        (struct ps_dense_spec){.id = table,
+                               .dtype = PS_DTYPE_F32,
+                               .n_dims = 1,
+                               .dims = {n_elements},
+                               .n_elements = n_elements,
+                               .block_floats = layout->block_floats,
+                               .state_per_elem = info->optim->state_per_elem,
+                               .init = {.kind = PS_INIT_UNIFORM, .scale = 1.0f, .seed = 5}};
 }
 
 static void make_lanes(uint32_t n_lanes)
@@ -47,7 +48,7 @@ static void make_lanes(uint32_t n_lanes)
                                           .catalogue = &rig.catalogue,
                                           .index = i,
                                           .n_lanes = n_lanes};
-        ck_assert_int_eq(ps_lane_create(&options, &rig.svc.lanes[i], NULL), PS_OK);
+        PS_ASSERT(ps_lane_create(&options, &rig.svc.lanes[i], NULL) == PS_OK);
     }
 }
 
@@ -73,7 +74,7 @@ void rig_open(uint32_t n_lanes)
         news->primary[s] = true;
         news->epoch[s] = RIG_EPOCH;
     }
-    ck_assert_int_eq(rig_send(), PS_OK);
+    PS_ASSERT(rig_send() == PS_OK);
     atomic_store(&rig.catalogue.n_tables, RIG_TABLES);
     atomic_store(&rig.svc.generation, RIG_GENERATION);
     rig_sessions(1, 1);
@@ -84,19 +85,18 @@ void rig_open(uint32_t n_lanes)
 void rig_close(void)
 {
     rig_pump();
-    ck_assert_uint_eq(atomic_load(&rig.svc.n_open), 0);
+    PS_ASSERT(atomic_load(&rig.svc.n_open) == 0);
     for (uint32_t i = 0; i < rig.svc.n_lanes; i++) {
         ps_lane_destroy(rig.svc.lanes[i]);
     }
     for (uint32_t c = 0; c < PS_MEM_CLASS_COUNT; c++) {
-        ck_assert_msg(atomic_load(&rig.mem.used[c]) == 0, "%s is not given back",
-                      ps_mem_class_name((enum ps_mem_class)c));
+        PS_ASSERT(atomic_load(&rig.mem.used[c]) == 0);
     }
-    ck_assert_uint_eq(fake_call_requests_alive(), 0);
-    ck_assert_uint_eq(ps_metric_get(&rig.metrics, PS_METRIC_bytes_copied_push_total), 0);
-    ck_assert_uint_eq(ps_metric_get(&rig.metrics, PS_METRIC_bytes_copied_pull_total), 0);
-    ck_assert_uint_eq(ps_metric_get(&rig.metrics, PS_METRIC_pages_copied_total), 0);
-    ck_assert_uint_eq(ps_metric_get(&rig.metrics, PS_METRIC_pulls_parked), 0);
+    PS_ASSERT(fake_call_requests_alive() == 0);
+    PS_ASSERT(ps_metric_get(&rig.metrics, PS_METRIC_bytes_copied_push_total) == 0);
+    PS_ASSERT(ps_metric_get(&rig.metrics, PS_METRIC_bytes_copied_pull_total) == 0);
+    PS_ASSERT(ps_metric_get(&rig.metrics, PS_METRIC_pages_copied_total) == 0);
+    PS_ASSERT(ps_metric_get(&rig.metrics, PS_METRIC_pulls_parked) == 0);
 }
 
 void rig_pump(void)
@@ -118,7 +118,7 @@ void rig_pass_ms(uint64_t ms)
 static void updated(struct ps_lane_update *update)
 {
     (void)update;
-    ck_assert(!rig.updated);
+    PS_ASSERT(!rig.updated);
     rig.updated = true;
 }
 
@@ -129,6 +129,7 @@ struct ps_lane_update *rig_news(void)
     rig.update.generation = RIG_GENERATION;
     rig.update.n_tables = atomic_load(&rig.catalogue.n_tables);
     rig.update.done = updated;
+    rig.updated = false;
     return &rig.update;
 }
 
@@ -141,28 +142,32 @@ enum ps_status rig_send(void)
         ps_lane_post_update(rig.svc.lanes[i], &rig.update);
     }
     rig_pump();
-    ck_assert(rig.updated);
+    PS_ASSERT(rig.updated);
     return (enum ps_status)atomic_load(&rig.update.status);
 }
 
 void rig_min_clock(uint64_t min_clock)
 {
     rig_news()->min_clock = min_clock;
-    ck_assert_int_eq(rig_send(), PS_OK);
+    PS_ASSERT(rig_send() == PS_OK);
 }
 
 void rig_sessions(uint64_t version, uint64_t first)
 {
     struct ps_open_session sessions[4];
     uint32_t n = 0;
-    for (uint64_t number = first; number <= 4; number++) {
-        sessions[n++] = (struct ps_open_session){.number = number, .id = {{(uint8_t)number}}};
+    for (uint64_t number = 1; number <= 4; number++) {
+        if (number >= first) {
+            sessions[n].number = number;
+            sessions[n].id = (struct ps_id){{(uint8_t)number}};
+            n++;
+        }
     }
     struct ps_lane_update *news = rig_news();
     news->has_sessions = true;
     news->sessions =
         (struct ps_record_sessions){.version = version, .sessions = sessions, .n_sessions = n};
-    ck_assert_int_eq(rig_send(), PS_OK);
+    PS_ASSERT(rig_send() == PS_OK);
 }
 
 void rig_consistency(enum ps_gate_mode mode, uint32_t bound, bool aggregate)
@@ -172,7 +177,7 @@ void rig_consistency(enum ps_gate_mode mode, uint32_t bound, bool aggregate)
     news->gate_mode = mode;
     news->gate_bound = bound;
     news->aggregate = aggregate;
-    ck_assert_int_eq(rig_send(), PS_OK);
+    PS_ASSERT(rig_send() == PS_OK);
 }
 
 void rig_close_step(uint64_t step, const struct ps_close_entry *entries, uint32_t n)
@@ -181,7 +186,7 @@ void rig_close_step(uint64_t step, const struct ps_close_entry *entries, uint32_
     news->has_close = true;
     news->close = (struct ps_record_close){.step = step, .entries = entries, .n_entries = n};
     news->min_clock = step; /* The clock itself rises with a later message. */
-    ck_assert_int_eq(rig_send(), PS_OK);
+    PS_ASSERT(rig_send() == PS_OK);
 }
 
 /* ---- Calls ---------------------------------------------------------------------------------- */
@@ -249,7 +254,7 @@ void rig_add_pull(uint64_t step, uint32_t slots)
 size_t rig_write(uint8_t *to)
 {
     size_t n = ps_data_request_write(&rig.request, to, PS_HEAD_BYTES_MAX);
-    ck_assert_uint_gt(n, 0);
+    PS_ASSERT(n > 0);
     size_t n_left = rig.request.n_payload_bytes;
     for (uint32_t i = 0; i < rig.request.push.n_slots && n_left > 0; i++) {
         uint32_t slot = rig.request.push.slots[i].slot % RIG_SLOTS;
@@ -277,8 +282,7 @@ struct fake_call *rig_deliver_bytes(enum ps_data_kind kind, const struct ps_slic
             return call;
         }
     }
-    ck_abort_msg("no method %s", paths[kind]);
-    return NULL;
+    PS_UNREACHABLE("no such method");
 }
 
 struct fake_call *rig_deliver(enum ps_data_kind kind)
@@ -295,10 +299,10 @@ enum ps_status rig_push(uint64_t session, uint64_t lease, uint64_t unit)
     struct fake_call *call = rig_deliver(PS_DATA_PUSH);
     rig_pump();
     const struct ps_data_reply *reply = fake_call_reply(call);
-    ck_assert_uint_eq(reply->n_push, RIG_SLOTS);
+    PS_ASSERT(reply->n_push == RIG_SLOTS);
     enum ps_status status = reply->push[0].status;
     for (uint32_t i = 0; i < RIG_SLOTS; i++) {
-        ck_assert_int_eq(reply->push[i].status, status);
+        PS_ASSERT(reply->push[i].status == status);
     }
     fake_call_settle(call);
     return status;
@@ -310,7 +314,7 @@ void rig_read(float *to)
     rig_add_pull(0, ALL_SLOTS);
     struct fake_call *call = rig_deliver(PS_DATA_PULL);
     rig_pump();
-    ck_assert_uint_eq(fake_call_payload(call, to, RIG_N_BYTES), RIG_N_BYTES);
+    PS_ASSERT(fake_call_payload(call, to, RIG_N_BYTES) == RIG_N_BYTES);
     fake_call_settle(call);
 }
 

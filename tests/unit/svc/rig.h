@@ -6,7 +6,8 @@
  * Each lane has an inline executor of its own, so a test decides which lane works when. Two tables:
  *   weights (sgd, 2 full blocks and one of 100, slots 0 1 2)     bias (momentum, 33 floats, slot 3)
  * Sessions 1 to 4 are open. rig_close checks what holds after every test: one reply per call, every
- * byte of memory given back, nothing copied.
+ * byte of memory given back, nothing copied. Its own checks are PS_ASSERT, not Check's, so that a
+ * fuzz target can use it too.
  */
 #include "base/mem.h"
 #include "fake_call.h"

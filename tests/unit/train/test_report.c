@@ -51,7 +51,8 @@ START_TEST(every_promised_key_exists)
         "model data rows_train rows_test servers workers consistency epochs steps examples_per_s "
         "wall_s train_loss test_loss test_accuracy test_auc test_rmse staleness_bound "
         "staleness_mean staleness_max blocked_fraction bytes_pushed bytes_pulled rows_trained_min "
-        "rows_trained_max retries sessions_lost model_path ";
+        "rows_trained_max retries sessions_lost own_lag seed bytes_served_per_server "
+        "memory_bytes_per_server bytes_copied model_path ";
     char have[sizeof(keys)] = "";
     size_t n_used = 0;
 #define X(kind, key, text)                                  \
@@ -61,6 +62,18 @@ START_TEST(every_promised_key_exists)
     PS_REPORT_MAP(X)
 #undef X
     ck_assert_str_eq(have, keys);
+}
+END_TEST
+
+START_TEST(a_list_is_an_array_of_whole_numbers)
+{
+    static const uint64_t served[] = {7, (1ull << 53) + 1};
+    struct ps_report report;
+    ps_report_init(&report);
+    report.bytes_served_per_server = (struct ps_report_list){served, 2};
+    char *line = ps_report_json(&report);
+    ck_assert_str_eq(line, "{\"bytes_served_per_server\":[7,9007199254740993]}");
+    ps_mem_free(line);
 }
 END_TEST
 
@@ -87,6 +100,7 @@ Suite *suite_report(void)
     tcase_add_test(tcase, an_empty_report_is_an_empty_object);
     tcase_add_test(tcase, what_applies_is_written_in_a_fixed_order);
     tcase_add_test(tcase, every_promised_key_exists);
+    tcase_add_test(tcase, a_list_is_an_array_of_whole_numbers);
     tcase_add_test(tcase, the_file_is_one_line);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -323,6 +323,7 @@ Suite *suite_data_msg(void)
 {
     Suite *suite = suite_create("data_msg");
     TCase *tcase = tcase_create("data_msg");
+    tcase_set_timeout(tcase, 30);
     tcase_add_test(tcase, a_push_has_these_bytes);
     tcase_add_test(tcase, a_pull_reply_has_these_bytes);
     tcase_add_test(tcase, requests_are_written_as_protobuf_c_writes_them);

@@ -123,6 +123,7 @@ Suite *suite_pack(void)
 {
     Suite *suite = suite_create("pack");
     TCase *tcase = tcase_create("pack");
+    tcase_set_timeout(tcase, 30);
     tcase_add_test(tcase, what_was_packed_is_unpacked_from_any_slices);
     tcase_add_test(tcase, an_empty_message_is_one);
     tcase_add_test(tcase, damage_gives_null_and_no_leak);

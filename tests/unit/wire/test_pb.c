@@ -79,6 +79,7 @@ Suite *suite_pb(void)
 {
     Suite *suite = suite_create("pb");
     TCase *tcase = tcase_create("pb");
+    tcase_set_timeout(tcase, 30);
     tcase_add_test(tcase, numbers_come_back_at_every_width);
     tcase_add_test(tcase, a_writer_without_room_stays_full);
     tcase_add_test(tcase, fixed_numbers_and_floats_are_little_endian);

@@ -1,0 +1,86 @@
+/*
+ * fuzz_flags.c — a command line of ps-worker's kind, one word per line: settings of every type, and
+ * what was accepted is within its bounds.
+ */
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "conf/conf.h"
+#include "fuzz.h"
+
+#define WORDS_MAX      32u
+#define WORD_BYTES_MAX 4096u
+
+struct options {
+    const char *data;
+    bool shuffle;
+    uint32_t workers;
+    uint64_t seed;
+    float scale;
+    double rate;
+    uint64_t memory_bytes;
+    uint64_t silence_ms;
+    uint32_t durability;
+    struct ps_u32_list hidden;
+};
+
+static const char *const durabilities[] = {"memory", "log", NULL};
+
+#define AT(field) .offset = offsetof(struct options, field)
+
+/* clang-format off */
+static const struct ps_option rows[] = {
+    {.name = "data", .help = "x", .type = PS_OPTION_STRING, .group = "x", AT(data)},
+    {.name = "shuffle", .help = "x", .type = PS_OPTION_BOOL, AT(shuffle)},
+    {.name = "workers", .help = "x", .type = PS_OPTION_U32, .min = 1, .max = 256, .preset = "1", AT(workers)},
+    {.name = "seed", .help = "x", .type = PS_OPTION_U64, AT(seed)},
+    {.name = "scale", .help = "x", .type = PS_OPTION_F32, AT(scale)},
+    {.name = "lr", .help = "x", .type = PS_OPTION_F64, .f_min = 0, .f_max = 10, AT(rate)},
+    {.name = "memory-max", .help = "x", .type = PS_OPTION_BYTES, AT(memory_bytes)},
+    {.name = "silence", .help = "x", .type = PS_OPTION_DURATION_MS, .max = 60000, AT(silence_ms)},
+    {.name = "durability", .help = "x", .type = PS_OPTION_ENUM, .words = durabilities, .preset = "memory", AT(durability)},
+    {.name = "hidden", .help = "x", .type = PS_OPTION_LIST_U32, .min = 1, .max = 4096, AT(hidden)},
+};
+/* clang-format on */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
+{
+    static const struct ps_option_table table = {.rows = rows, .n_rows = PS_ARRAY_LEN(rows)};
+    static const struct ps_option_use uses[] = {{.table = &table}};
+    static const struct ps_program program = {.name = "fuzz",
+                                              .summary = "x",
+                                              .env_prefix = "PS_FUZZED",
+                                              .uses = uses,
+                                              .n_uses = 1,
+                                              .n_positional_max = 2};
+    static char text[WORD_BYTES_MAX + 1];
+    char *argv[WORDS_MAX + 1] = {text};
+    int argc = 1;
+    n_bytes = n_bytes < WORD_BYTES_MAX ? n_bytes : WORD_BYTES_MAX;
+    memcpy(text, data, n_bytes);
+    text[n_bytes] = '\0';
+    for (char *at = text; at != NULL && argc < (int)WORDS_MAX;) {
+        argv[argc++] = at;
+        at = strchr(at, '\n');
+        if (at != NULL) {
+            *at++ = '\0';
+        }
+        if (strncmp(argv[argc - 1], "--help", 3) == 0 ||
+            strncmp(argv[argc - 1], "--version", 3) == 0) {
+            argc--; /* They print. */
+        }
+    }
+    static struct ps_conf conf;
+    static struct options options;
+    struct ps_error err = {0};
+    if (ps_conf_parse(&conf, &program, argc, argv, &options, &err) != PS_CONF_RUN) {
+        PS_ASSERT(err.text[0] != '\0' && strchr(err.text, '\n') == NULL);
+        return 0;
+    }
+    PS_ASSERT(options.workers >= 1 && options.workers <= 256 && options.silence_ms <= 60000);
+    PS_ASSERT(isfinite(options.scale) && options.rate >= 0 && options.rate <= 10);
+    PS_ASSERT(options.durability < 2 && options.hidden.n <= PS_CONF_LIST_MAX);
+    return 0;
+}

@@ -1,0 +1,46 @@
+"""The main job on real data, when Debian's package dataset-fashion-mnist is installed."""
+
+import os
+import unittest
+
+import ps_test
+
+MAIN = ("--servers", 2, "--workers", 4, "--staleness", 4, "--epochs", 5, "--seed", 1)
+
+
+@unittest.skipUnless(os.path.isdir(ps_test.FASHION), "dataset-fashion-mnist is not installed")
+class Fashion(ps_test.Case):
+    ROWS = 10
+
+    def test_mlp_reaches_its_accuracy(self):
+        report = self.train(
+            *MAIN, "--model", "mlp", "--hidden", 128, data="fashion-mnist", timeout=120
+        )
+        self.assertEqual((report["rows_train"], report["rows_test"]), (60000, 10000))
+        self.assert_exact(report, 5)
+        self.assertGreaterEqual(report["test_accuracy"], 0.850)
+        self.assertLessEqual(report["staleness_max"], 4)
+        served = report["bytes_served_per_server"]
+        self.assertEqual(len(served), 2)
+        self.assertLess(max(served), 1.2 * min(served))
+        print(f"\nmlp: accuracy {report['test_accuracy']}, {report['examples_per_s']:.0f} rows/s")
+
+    def test_softmax_reaches_its_accuracy(self):
+        report = self.train(*MAIN, "--model", "softmax", data="fashion-mnist", timeout=120)
+        self.assertGreaterEqual(report["test_accuracy"], 0.832)
+
+    def test_eight_workers_train_as_well_as_one(self):
+        def accuracy(*args):
+            return self.train(
+                *args, "--servers", 1, "--epochs", 3, "--model", "softmax", "--seed", 1,
+                data="fashion-mnist", timeout=120,
+            )["test_accuracy"]
+
+        alone = accuracy("--workers", 1)
+        for consistency in ("bsp", "ssp:4", "asp"):
+            together = accuracy("--workers", 8, "--consistency", consistency)
+            self.assertGreater(together, alone - 0.01, consistency)
+
+
+if __name__ == "__main__":
+    unittest.main()

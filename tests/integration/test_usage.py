@@ -1,0 +1,172 @@
+"""Bad input: exit 2, one clear line on standard error, nothing started. One row per mistake."""
+
+import gzip
+import os
+import shutil
+import socket
+import unittest
+
+import ps_test
+
+
+class Usage(ps_test.Case):
+    ROWS = 60
+
+    def refuse(self, *args, program=ps_test.RUN, says=()):
+        status, stdout, stderr = ps_test.run(*args, program=program, timeout=20)
+        self.assertEqual(status, 2, f"{args}: {stderr}")
+        self.assertEqual(stdout, "")
+        lines = stderr.strip().splitlines()
+        self.assertEqual(len(lines), 1, f"{args}: {stderr}")
+        for word in says:
+            self.assertIn(word, lines[0])
+
+    def test_bad_flags_are_refused_by_name(self):
+        data = ("--data", self.data)
+        rows = [
+            ((), ["--data"]),
+            ((*data, "--wrokers", "2"), ["--wrokers", "--workers"]),
+            ((*data, "--workers", "0"), ["--workers"]),
+            ((*data, "--servers", "0"), ["--servers"]),
+            ((*data, "--epochs", "0"), ["--epochs"]),
+            ((*data, "--batch", "0"), ["--batch"]),
+            ((*data, "--batch", "ten"), ["--batch", "ten"]),
+            ((*data, "--lr", "nan"), ["--lr"]),
+            ((*data, "--lr", "-1"), ["--lr"]),
+            ((*data, "--model", "resnet"), ["resnet", "softmax", "mlp"]),
+            ((*data, "--model", "softmax", "--hidden", "10"), ["--hidden"]),
+            ((*data, "--model", "mlp", "--hidden", "10,,3"), ["--hidden"]),
+            ((*data, "--optimizer", "sdg"), ["--optimizer", "sgd"]),
+            ((*data, "--schedule", "linear"), ["linear"]),
+            ((*data, "--weight-decay", "0.1"), ["--weight-decay", "adamw"]),
+            ((*data, "--consistency", "strict"), ["--consistency", "strict"]),
+            ((*data, "--consistency", "ssp"), ["--consistency"]),
+            ((*data, "--consistency", "ssp:-1"), ["--consistency"]),
+            ((*data, "--consistency", "asp", "--staleness", "4"), ["--staleness", "asp"]),
+            ((*data, "--aggregate", "--staleness", "4"), ["--aggregate"]),
+            ((*data, "--aggregate", "--consistency", "asp"), ["--aggregate"]),
+            ((*data, "--backup-workers", "1"), ["--backup-workers", "--aggregate"]),
+            (
+                (*data, "--aggregate", "--workers", "2", "--backup-workers", "2"),
+                ["--backup-workers"],
+            ),
+            ((*data, "--in-process", "--servers", "2"), ["--in-process", "--servers"]),
+            ((*data, "--in-process", "--workers", "4"), ["--in-process", "--workers"]),
+            ((*data, "--seed", "1", "--seed", "2"), ["--seed", "twice"]),
+            ((*data, "more"), ["more"]),
+        ]
+        for args, says in rows:
+            with self.subTest(args=args):
+                self.refuse(*args, says=says)
+
+    def broken(self, name, change):
+        """A copy of the data set after `change(folder)`."""
+        folder = f"{self.folder}/{name}"
+        shutil.copytree(self.data, folder)
+        change(folder)
+        return folder
+
+    def test_bad_data_are_refused_by_file(self):
+        images = "train-images-idx3-ubyte"
+        labels = "train-labels-idx1-ubyte"
+
+        def cut(folder):
+            os.truncate(f"{folder}/{images}", os.path.getsize(f"{folder}/{images}") - 1)
+
+        def longer(folder):
+            with open(f"{folder}/{labels}", "ab") as f:
+                f.write(b"\0")
+
+        def swapped(folder):
+            os.rename(f"{folder}/{images}", f"{folder}/x")
+            os.rename(f"{folder}/{labels}", f"{folder}/{images}")
+            os.rename(f"{folder}/x", f"{folder}/{labels}")
+
+        def fewer_labels(folder):
+            ps_test.write_labels(f"{folder}/{labels}", [0] * 7)
+
+        def no_labels(folder):
+            os.remove(f"{folder}/{labels}")
+
+        def cut_gzip(folder):
+            with open(f"{folder}/{images}", "rb") as f:
+                packed = gzip.compress(f.read())
+            with open(f"{folder}/{images}", "wb") as f:
+                f.write(packed[: len(packed) // 2])
+
+        for name, change, says in [
+            ("cut", cut, images),
+            ("longer", longer, labels),
+            ("swapped", swapped, images),
+            ("fewer", fewer_labels, labels),
+            ("none", no_labels, labels),
+            ("cut-gzip", cut_gzip, images),
+        ]:
+            with self.subTest(name):
+                self.refuse("--data", self.broken(name, change), says=[says])
+        self.refuse("--data", f"{self.folder}/nowhere", says=["nowhere"])
+        self.refuse("--data", self.data, "--test", f"{self.folder}/nowhere", says=["nowhere"])
+        os.mkdir(f"{self.folder}/empty")
+        self.refuse("--data", f"{self.folder}/empty", says=["empty"])
+
+    def test_a_worker_refuses_bad_data_before_it_looks_for_a_cluster(self):
+        self.refuse("--data", f"{self.folder}/nowhere", program=ps_test.WORKER, says=["nowhere"])
+        self.refuse(
+            "--data", self.data, "--model", "x", program=ps_test.WORKER, says=["--model"]
+        )
+
+    def test_a_port_in_use_is_named(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            if port > 65535 - 64:
+                self.skipTest("the kernel gave a port at the very end")
+            self.refuse(
+                "--data", self.data, "--servers", 1, "--port-base", port, says=[str(port)]
+            )
+            listen = ("--listen", f"127.0.0.1:{port}", "--log-level", "warn")
+            self.refuse(*listen, program=ps_test.SERVER, says=[str(port)])
+
+    def test_gzip_is_known_by_content_whatever_the_name(self):
+        def pack(folder):
+            for name in os.listdir(folder):
+                with open(f"{folder}/{name}", "rb") as f:
+                    data = f.read()
+                with open(f"{folder}/{name}", "wb") as f:
+                    f.write(gzip.compress(data))
+
+        packed = self.broken("packed", pack)
+        args = ("--in-process", "--epochs", "1", "--seed", "1", "--batch", "10")
+        plain_report, plain = self.model(*args, name="plain")
+        packed_report, unpacked = self.model(*args, data=packed, name="unpacked")
+        self.assertEqual(plain, unpacked)
+        self.assertEqual(plain_report["test_loss"], packed_report["test_loss"])
+
+    def test_a_table_defined_twice_with_different_shapes_is_refused(self):
+        server = self.start("--listen", "127.0.0.1:0", program=ps_test.SERVER)
+        address = server.wait_line(r"ready address=(\S+)", stdout=True).group(1)
+        args = ["--coordinator", address, "--data", self.data, "--model", "mlp", "--seed", "1"]
+        # It waits for a second worker that never comes, so the job stays defined.
+        first = self.start(*args, "--hidden", "8", "--workers", "2", program=ps_test.WORKER)
+        ps_test.wait_until(
+            "the first worker has defined its tables",
+            lambda: "mlp.1.bias" in ps_test.run(
+                "tables", "--coordinator", address, program=ps_test.CTL
+            )[1],
+        )
+        self.refuse(*args, "--hidden", "9", program=ps_test.WORKER, says=["mlp.0.weight"])
+        self.assertIsNone(first.process.poll())
+
+    def test_help_and_version(self):
+        for program in (ps_test.RUN, ps_test.SERVER, ps_test.WORKER, ps_test.CTL):
+            status, stdout, stderr = ps_test.run("--help", program=program)
+            self.assertEqual((status, stderr), (0, ""))
+            self.assertIn(os.path.basename(program), stdout)
+            status, stdout, stderr = ps_test.run("--version", program=program)
+            self.assertEqual((status, stderr), (0, ""))
+            self.assertRegex(stdout, r"\d+\.\d+\.\d+")
+
+
+if __name__ == "__main__":
+    unittest.main()

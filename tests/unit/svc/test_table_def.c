@@ -1,0 +1,181 @@
+/*
+ * test_table_def.c — definitions of tables: what a server can make, what it refuses and how.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "coordinator.pb-c.h"
+#include "lib/test_main.h"
+#include "suites.h"
+#include "svc/table_def.h"
+
+static Ps__V1__TableDefinition definition;
+static Ps__V1__Optimizer optimizer;
+static uint64_t shape[PS_DIMS_MAX + 1];
+static char name[PS_NAME_BYTES_MAX + 2];
+static char rule[16];
+
+static void fresh(void)
+{
+    ps__v1__table_definition__init(&definition);
+    ps__v1__optimizer__init(&optimizer);
+    memcpy(name, "w", 2);
+    memcpy(rule, "adam", 5);
+    shape[0] = 100;
+    shape[1] = 7;
+    definition.name = name;
+    definition.n_shape = 2;
+    definition.shape = shape;
+    definition.dtype = PS__V1__TABLE_DTYPE__FLOAT32;
+    definition.init = PS__V1__INIT_KIND__NORMAL;
+    definition.init_scale = 0.1f;
+    definition.seed = 9;
+    optimizer.name = rule;
+    optimizer.beta1 = 0.9f;
+    optimizer.beta2 = 0.99f;
+    optimizer.epsilon = 1e-8f;
+    definition.optimizer = &optimizer;
+}
+
+START_TEST(a_definition_becomes_layout_optimizer_and_pages)
+{
+    fresh();
+    Ps__V1__Table table = PS__V1__TABLE__INIT;
+    table.number = 3;
+    table.first_slot = 60;
+    table.definition = &definition;
+    struct ps_layout layout;
+    struct ps_table_info info;
+    ck_assert_int_eq(ps_table_def_read(&table, &layout, &info, NULL), PS_OK);
+    ck_assert_uint_eq(layout.n_elements, 700);
+    ck_assert_uint_eq(layout.first_slot, 60);
+    ck_assert_uint_eq(info.spec.id, 3);
+    ck_assert_uint_eq(info.spec.n_elements, 700);
+    ck_assert_uint_eq(info.spec.block_floats, layout.block_floats);
+    ck_assert_uint_eq(info.spec.state_per_elem, 2);
+    ck_assert_str_eq(info.spec.name, "w");
+    ck_assert_str_eq(info.optim->name, "adam");
+    ck_assert(info.params.beta2 == 0.99f);
+    ck_assert_uint_eq(info.spec.init.seed, 9);
+}
+END_TEST
+
+START_TEST(without_an_optimizer_it_is_sgd)
+{
+    fresh();
+    definition.optimizer = NULL;
+    ck_assert_int_eq(ps_table_def_check(&definition, NULL), PS_OK);
+    definition.optimizer = &optimizer;
+    rule[0] = '\0';
+    optimizer = (Ps__V1__Optimizer)PS__V1__OPTIMIZER__INIT;
+    ck_assert_int_eq(ps_table_def_check(&definition, NULL), PS_OK);
+}
+END_TEST
+
+static void no_dtype(void)
+{
+    definition.dtype = PS__V1__TABLE_DTYPE__DTYPE_UNSET;
+}
+static void long_name(void)
+{
+    memset(name, 'x', PS_NAME_BYTES_MAX + 1);
+}
+static void no_shape(void)
+{
+    definition.n_shape = 0;
+}
+static void nine_dimensions(void)
+{
+    definition.n_shape = PS_DIMS_MAX + 1;
+}
+static void empty_dimension(void)
+{
+    shape[1] = 0;
+}
+static void wrapping_shape(void)
+{
+    shape[0] = 1ull << 33;
+    shape[1] = 1ull << 33;
+}
+static void unknown_rule(void)
+{
+    memcpy(rule, "newton", 7);
+}
+static void bad_beta(void)
+{
+    optimizer.beta1 = 1.0f;
+}
+static void unknown_init(void)
+{
+    definition.init = (Ps__V1__InitKind)77;
+}
+static void nan_scale(void)
+{
+    definition.init_scale = NAN;
+}
+/* One block more than every slot can send in PS_FRAGMENTS_MAX calls. */
+static void too_many_calls(void)
+{
+    definition.n_shape = 1;
+    shape[0] = (uint64_t)PS_SLOTS * PS_FRAGMENTS_MAX * PS_BLOCK_FLOATS_MAX + 1;
+}
+
+/* clang-format off */
+static const struct {
+    void (*lie)(void);
+    const char *words;
+} lies[] = {
+    {no_dtype, "dtype"}, {long_name, "too long"}, {no_shape, "dimensions"},
+    {nine_dimensions, "too long"}, {empty_dimension, "is 0"}, {wrapping_shape, "elements"},
+    {unknown_rule, "'newton'"}, {bad_beta, "beta1"}, {unknown_init, "initialiser 77"},
+    {nan_scale, "scale"}, {too_many_calls, "calls per slot"},
+};
+/* clang-format on */
+
+START_TEST(what_no_server_can_make_is_refused_with_the_field)
+{
+    fresh();
+    lies[_i].lie();
+    struct ps_error err = {0};
+    ck_assert_msg(ps_table_def_check(&definition, &err) == PS_ERR_INVALID, "%s", lies[_i].words);
+    ck_assert_msg(strstr(err.text, lies[_i].words) != NULL, "want '%s', got '%s'", lies[_i].words,
+                  err.text);
+}
+END_TEST
+
+START_TEST(the_largest_table_that_its_calls_can_carry_is_fine)
+{
+    fresh();
+    too_many_calls();
+    shape[0]--;
+    ck_assert_int_eq(ps_table_def_check(&definition, NULL), PS_OK);
+}
+END_TEST
+
+START_TEST(a_table_without_definition_or_place_is_refused)
+{
+    fresh();
+    Ps__V1__Table table = PS__V1__TABLE__INIT;
+    struct ps_layout layout;
+    struct ps_table_info info;
+    ck_assert_int_eq(ps_table_def_read(&table, &layout, &info, NULL), PS_ERR_INVALID);
+    table.definition = &definition;
+    table.first_slot = PS_SLOTS;
+    ck_assert_int_eq(ps_table_def_read(&table, &layout, &info, NULL), PS_ERR_INVALID);
+}
+END_TEST
+
+Suite *suite_table_def(void)
+{
+    Suite *suite = suite_create("table_def");
+    TCase *tcase = tcase_create("table_def");
+    tcase_set_timeout(tcase, 30);
+    tcase_add_test(tcase, a_definition_becomes_layout_optimizer_and_pages);
+    tcase_add_test(tcase, without_an_optimizer_it_is_sgd);
+    tcase_add_loop_test(tcase, what_no_server_can_make_is_refused_with_the_field, 0,
+                        PS_ARRAY_LEN(lies));
+    tcase_add_test(tcase, the_largest_table_that_its_calls_can_carry_is_fine);
+    tcase_add_test(tcase, a_table_without_definition_or_place_is_refused);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

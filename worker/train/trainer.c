@@ -1,0 +1,73 @@
+/* trainer.c — see trainer.h. */
+#include "train/trainer.h"
+
+#include <inttypes.h>
+
+#define CHANGE_WAIT_MS 200u /* How often a wait looks whether the process was asked to stop. */
+
+/* ---- Time ---------------------------------------------------------------------------------- */
+
+uint64_t ps_trainer_now_ns(const struct ps_trainer *t)
+{
+    return ps_blocking_now_ns(t->blocking);
+}
+
+void ps_trainer_count_wait(struct ps_trainer *t, uint64_t start_ns, uint64_t blocked_ns)
+{
+    uint64_t waited = ps_trainer_now_ns(t) - start_ns;
+    uint64_t bound = blocked_ns < waited ? blocked_ns : waited;
+    t->report.stats.blocked_bound_us += bound / 1000;
+    t->report.stats.blocked_network_us += (waited - bound) / 1000;
+}
+
+/* ---- What the cluster says ----------------------------------------------------------------- */
+
+bool ps_trainer_stopping(const struct ps_trainer *t)
+{
+    return atomic_load_explicit(t->stop, memory_order_relaxed);
+}
+
+bool ps_trainer_job_over(const struct ps_trainer *t)
+{
+    return t->view.job == PS_JOB_DONE || t->view.job == PS_JOB_STOPPED;
+}
+
+enum ps_status ps_trainer_look(struct ps_trainer *t)
+{
+    ps_blocking_view(t->blocking, &t->view);
+    if (t->view.lost.status != PS_OK) {
+        *t->err = t->view.lost;
+        return t->err->status;
+    }
+    if (t->view.fenced) {
+        return ps_fail(t->err, PS_ERR_FENCED,
+                       "session %" PRIu64 " expired: the coordinator did not hear of this process "
+                       "for too long",
+                       t->view.session_number);
+    }
+    return PS_OK;
+}
+
+enum ps_status ps_trainer_wait_change(struct ps_trainer *t)
+{
+    (void)ps_blocking_wait_change(t->blocking, CHANGE_WAIT_MS); /* Either way: look. */
+    return ps_trainer_look(t);
+}
+
+/* ---- Report -------------------------------------------------------------------------------- */
+
+void ps_trainer_report(struct ps_trainer *t)
+{
+    t->report.clock = t->clock;
+    t->report.lease = t->lease.id;
+    t->report.units_done = t->unit;
+    if (t->lease.id != 0) {
+        t->report.loss_epoch = t->lease.epoch;
+        t->report.loss_sum = t->losses[t->lease.epoch].sum;
+        t->report.loss_rows = t->losses[t->lease.epoch].rows;
+    }
+    if (t->first_lease_ns != 0) {
+        t->report.stats.busy_us = (ps_trainer_now_ns(t) - t->first_lease_ns) / 1000;
+    }
+    ps_blocking_report(t->blocking, &t->report);
+}
