@@ -24,7 +24,7 @@
 
 struct ps_server;
 
-/** Bugs that a test build (-Dplant=true) can be told to have, so that the rigs prove their worth. */
+/** Bugs that a test build (-Dplant=true) can be told to have: the rigs must find them. */
 enum ps_plant {
     PS_PLANT_NONE,
     PS_PLANT_GATE_OFF_BY_ONE, /* A pull is answered one clock too early. */

@@ -90,6 +90,11 @@ static enum ps_status disk_replace(struct ps_disk *base, const char *path, const
     if (n_temp < 0 || (size_t)n_temp >= sizeof(temp)) {
         return ps_fail(err, PS_ERR_INVALID, "path of %zu bytes is too long", strlen(path));
     }
+    /* A rename would put a file where a device or pipe was: /dev/null for every other process. */
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
+        return ps_fail(err, PS_ERR_INVALID, "'%s' exists and is no regular file", path);
+    }
     enum ps_status status = write_temp(calls, temp, data, n_bytes, err);
     if (status == PS_OK && calls->rename(temp, path) < 0) {
         status = failed(err, "rename");

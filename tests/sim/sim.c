@@ -503,6 +503,7 @@ void sim_run(struct sim *sim)
             run_last_look(sim);
         }
     }
+    sim_ledger_check_clocks(sim->ledger);
     if (sim->world->broken[0] == '\0') {
         check_met(sim);
     }

@@ -203,12 +203,12 @@ void sim_ledger_judge(struct sim_ledger *ledger, struct sim_look *look, const fl
 {
     const struct ps_consistency *consistency = &ledger->plan->consistency;
     look->ended_ns = ledger->world->now_ns;
-    look->need = min_clock;
     bool bounded = consistency->mode != PS_CONSISTENCY_ASP;
     uint64_t need = look->step > consistency->bound ? look->step - consistency->bound : 0;
-    if (bounded && look->step > 0 && min_clock < need) {
-        sim_break(ledger->world, "%s: a pull for step %" PRIu64 " came with min clock %" PRIu64,
-                  ledger->world->nodes[look->who]->name, look->step, min_clock);
+    look->need = bounded && need > min_clock ? need : min_clock;
+    if (look->need > min_clock && !ledger->early) {
+        ledger->early = true;
+        ledger->early_look = *look;
     }
     for (uint32_t unit = 0; unit < ledger->n_units; unit++) {
         bool whole = true;
@@ -227,6 +227,16 @@ void sim_ledger_judge(struct sim_ledger *ledger, struct sim_look *look, const fl
     ledger->looks[ledger->n_looks++] = *look;
     sim_trace(ledger->world, ledger->world->nodes[look->who], "pulled", "step, min clock",
               look->step, min_clock);
+}
+
+void sim_ledger_check_clocks(struct sim_ledger *ledger)
+{
+    const struct sim_look *look = &ledger->early_look;
+    if (ledger->early) {
+        sim_break(ledger->world,
+                  "%s: the pull for step %" PRIu64 " came with a min clock below %" PRIu64,
+                  ledger->world->nodes[look->who]->name, look->step, look->need);
+    }
 }
 
 /* ---- The end ------------------------------------------------------------------------------- */

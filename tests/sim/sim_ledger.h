@@ -77,6 +77,8 @@ struct sim_ledger {
     uint32_t table_first[SIM_TABLES_MAX];
     struct sim_block blocks[SIM_BLOCKS_MAX];
     uint32_t n_acked; /* Units. */
+    bool early;       /* A pull came with a min clock below its bound: `early_look`. */
+    struct sim_look early_look;
     uint32_t n_looks;
     uint32_t n_acks;
     struct sim_unit units[SIM_UNITS_MAX];
@@ -104,6 +106,9 @@ struct sim_look sim_ledger_begin(const struct sim_ledger *ledger, uint32_t who, 
 /** It has ended: judge what it brought; `min_clock` is what came with it. */
 void sim_ledger_judge(struct sim_ledger *ledger, struct sim_look *look, const float *values,
                       uint64_t min_clock);
+
+/** Was every pull told a min clock that its bound allows? Asked last: content comes first. */
+void sim_ledger_check_clocks(struct sim_ledger *ledger);
 
 /** After all is done and quiet: the whole job must be in `values`, each row once an epoch. */
 void sim_ledger_close(struct sim_ledger *ledger, const float *values);

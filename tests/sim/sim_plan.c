@@ -85,7 +85,7 @@ static void draw_faults(struct sim_plan *plan, struct ps_rng *rng)
     *faults = (struct sim_faults){
         .delay_ns = between(rng, 50, 1500) * SIM_US,
         .lost_pm = (uint32_t)between(rng, 5, 30),
-        .lost_call = between(rng, 40, 120),
+        .lost_call = between(rng, 25, 60),
         .late_ns = between(rng, 1, 20) * SIM_S,
     };
     if (one_in(rng, 2)) {

@@ -279,11 +279,21 @@ START_TEST(the_clock_does_not_go_back)
 }
 END_TEST
 
+/* As root, a rename over /dev/null would take it away from everybody. */
+START_TEST(a_device_is_not_replaced_by_a_file)
+{
+    struct ps_error err = {0};
+    ck_assert_int_eq(ps_disk_replace(ps_posix_disk(), "/dev/null", NULL, 0, &err), PS_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(err.text, "'/dev/null' exists and is no regular file"));
+}
+END_TEST
+
 Suite *suite_files(void)
 {
     Suite *suite = suite_create("files");
     TCase *tcase = tcase_create("files");
     tcase_add_test(tcase, a_replaced_file_is_the_old_or_the_new_one);
+    tcase_add_test(tcase, a_device_is_not_replaced_by_a_file);
     tcase_add_test(tcase, read_and_map_see_the_same_bytes);
     tcase_add_test(tcase, what_cannot_be_read_says_why);
     tcase_add_test(tcase, reading_respects_the_budget);

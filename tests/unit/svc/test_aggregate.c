@@ -137,10 +137,10 @@ START_TEST(a_repeated_stage_is_kept_once)
     uint64_t n_bytes = atomic_load(&rig.mem.used[PS_MEM_STAGED]);
     ck_assert_int_eq(stage(1, 101, 0, 0, 1), PS_OK);
     ck_assert_uint_eq(atomic_load(&rig.mem.used[PS_MEM_STAGED]), n_bytes);
-    ck_assert_int_eq(stage(2, 101, 0, 0, 1), PS_OK); /* Another session stages for itself. */
+    ck_assert_int_eq(stage(2, 101, 0, 0, 2), PS_OK); /* Another session stages for itself. */
     ck_assert_uint_gt(atomic_load(&rig.mem.used[PS_MEM_STAGED]), n_bytes);
     rig_close_step(0, (struct ps_close_entry[]){{2, 101, 0, 8}}, 1);
-    add_by_hand(1, 8);
+    add_by_hand(2, 8); /* That of the session on the list. */
     apply_by_hand(8);
     expect_weights();
     rig_close();

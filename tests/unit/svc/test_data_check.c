@@ -309,6 +309,29 @@ START_TEST(without_memory_for_one_more_call_it_is_busy)
 }
 END_TEST
 
+/* The first block is lent already when the second one is missing: it must come back. */
+START_TEST(a_slot_that_cannot_be_lent_whole_lends_nothing)
+{
+    rig_open(1);
+    uint64_t n_elements = 1;
+    ck_assert_int_eq(ps_layout_table(&n_elements, 1, 0, &rig.catalogue.layouts[2], NULL), PS_OK);
+    atomic_store(&rig.catalogue.n_tables, 3);
+    (void)rig_request(1);
+    rig_add_pull(0, 1);
+    rig.request.pull.parts[1] = (struct ps_part){.table = 2};
+    rig.request.pull.n_parts = 2;
+    rig.request.pull.slots[0].n_parts = 2;
+    struct fake_call *call = rig_deliver(PS_DATA_PULL);
+    rig_pump();
+    ck_assert_int_eq(fake_call_reply(call)->pull[0].status, PS_ERR_NOT_FOUND);
+    ck_assert_uint_eq(fake_call_reply(call)->n_payload_bytes, 0);
+    fake_call_settle(call);
+    ck_assert_int_eq(rig_push(1, 100, 0), PS_OK);
+    ck_assert_uint_eq(ps_metric_get(&rig.metrics, PS_METRIC_pages_fresh_total), 0);
+    rig_close();
+}
+END_TEST
+
 Suite *suite_data_check(void)
 {
     Suite *suite = suite_create("data_check");
@@ -319,6 +342,7 @@ Suite *suite_data_check(void)
     tcase_add_test(tcase, a_pull_does_not_look_at_push_fields);
     tcase_add_test(tcase, bytes_that_are_no_message_are_refused);
     tcase_add_test(tcase, a_pull_that_fits_no_reply_is_refused);
+    tcase_add_test(tcase, a_slot_that_cannot_be_lent_whole_lends_nothing);
     tcase_add_test(tcase, without_memory_for_one_more_call_it_is_busy);
     suite_add_tcase(suite, tcase);
     return suite;
