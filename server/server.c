@@ -98,8 +98,12 @@ static enum ps_status open_listener(struct ps_server *server, struct ps_error *e
         ps_coord_methods(server->coord, server->methods + n_methods);
         n_methods += PS_COORD_METHODS;
     }
-    return ps_listener_open(options->transport, options->listen, options->creds, server->methods,
-                            n_methods, &server->listener, err);
+    return ps_listener_open(options->transport,
+                            &(struct ps_service){.address = options->listen,
+                                                 .creds = options->creds,
+                                                 .methods = server->methods,
+                                                 .n_methods = n_methods},
+                            &server->listener, err);
 }
 
 static void attend_changed(void *arg)

@@ -243,6 +243,10 @@ static void add_server(cJSON *json, const Ps__V1__ServerStats *stats)
     add_count(json, "memory_bytes", stats->memory_bytes);
     add_count(json, "copied_push_bytes", stats->copied_push_bytes);
     add_count(json, "copied_pull_bytes", stats->copied_pull_bytes);
+    add_count(json, "staged_bytes", stats->staged_bytes);
+    add_count(json, "calls_bytes", stats->calls_bytes);
+    add_count(json, "sessions_bytes", stats->sessions_bytes);
+    add_count(json, "other_bytes", stats->other_bytes);
 }
 
 static cJSON *member_json(const Ps__V1__Member *member)

@@ -9,7 +9,9 @@
 
 void ps_alloc_tune(void)
 {
+    /* Called before there are threads. NOLINTBEGIN(concurrency-mt-unsafe) */
     (void)mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES);
     (void)mallopt(M_TRIM_THRESHOLD, TRIM_THRESHOLD_BYTES);
     (void)mallopt(M_TOP_PAD, TOP_PAD_BYTES);
+    /* NOLINTEND(concurrency-mt-unsafe) */
 }

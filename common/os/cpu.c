@@ -1,9 +1,10 @@
 /* cpu.c — see cpu.h. Sources: sched(7), cgroups(7), the kernel's cgroup-v2 document. */
 #include "os/cpu.h"
 
-#include <inttypes.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <sched.h>
@@ -25,9 +26,11 @@ uint32_t ps_cpu_from_quota(int64_t quota_us, int64_t period_us)
 
 uint32_t ps_cpu_from_cpu_max(const char *text)
 {
-    int64_t quota_us = 0;
-    int64_t period_us = 0;
-    if (sscanf(text, "%" SCNd64 " %" SCNd64, &quota_us, &period_us) != 2) {
+    char *after_quota = NULL;
+    char *after_period = NULL;
+    int64_t quota_us = strtoll(text, &after_quota, 10);
+    int64_t period_us = strtoll(after_quota, &after_period, 10);
+    if (after_quota == text || after_period == after_quota) {
         return CPUS_NONE; /* "max 100000". */
     }
     return ps_cpu_from_quota(quota_us, period_us);
@@ -61,13 +64,10 @@ static uint32_t limit_of(const char *folder)
     if (read_line(folder, "cpu.max", line, sizeof(line))) {
         return ps_cpu_from_cpu_max(line);
     }
-    int64_t quota_us = 0;
-    int64_t period_us = 0;
+    /* Version 1: a quota of -1, or a line that is no number (read as 0), is no limit. */
     if (read_line(folder, "cpu.cfs_quota_us", line, sizeof(line)) &&
-        read_line(folder, "cpu.cfs_period_us", period_line, sizeof(period_line)) &&
-        sscanf(line, "%" SCNd64, &quota_us) == 1 &&
-        sscanf(period_line, "%" SCNd64, &period_us) == 1) {
-        return ps_cpu_from_quota(quota_us, period_us);
+        read_line(folder, "cpu.cfs_period_us", period_line, sizeof(period_line))) {
+        return ps_cpu_from_quota(strtoll(line, NULL, 10), strtoll(period_line, NULL, 10));
     }
     return CPUS_NONE;
 }

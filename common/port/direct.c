@@ -148,17 +148,16 @@ static void name_listener(struct ps_direct *direct, const char *address,
     } while (listener_at(direct, listener->address) != NULL);
 }
 
-static enum ps_status listener_open(struct ps_transport *transport, const char *address,
-                                    const struct ps_creds *creds PS_UNUSED,
-                                    const struct ps_method *methods, size_t n_methods,
-                                    struct ps_listener **ret, struct ps_error *err)
+static enum ps_status listener_open(struct ps_transport *transport,
+                                    const struct ps_service *service, struct ps_listener **ret,
+                                    struct ps_error *err)
 {
     struct ps_direct *direct = direct_of(transport);
-    if (strlen(address) + 10 > PS_ADDRESS_BYTES_MAX) {
+    if (strlen(service->address) + 10 > PS_ADDRESS_BYTES_MAX) {
         return ps_fail(err, PS_ERR_INVALID, "address is too long");
     }
-    if (listener_at(direct, address) != NULL) {
-        return ps_fail(err, PS_ERR_EXISTS, "cannot listen on %s: address in use", address);
+    if (listener_at(direct, service->address) != NULL) {
+        return ps_fail(err, PS_ERR_EXISTS, "cannot listen on %s: address in use", service->address);
     }
     struct ps_direct_listener *listener = ps_mem_alloc(NULL, PS_MEM_OTHER, sizeof(*listener));
     if (listener == NULL) {
@@ -166,11 +165,11 @@ static enum ps_status listener_open(struct ps_transport *transport, const char *
     }
     listener->base.transport = transport;
     listener->direct = direct;
-    listener->methods = methods;
-    listener->n_methods = n_methods;
+    listener->methods = service->methods;
+    listener->n_methods = service->n_methods;
     ps_list_init(&listener->calls);
     ps_list_init(&listener->streams);
-    name_listener(direct, address, listener);
+    name_listener(direct, service->address, listener);
     ps_list_init(&listener->node);
     ps_list_append(&direct->listeners, &listener->node);
     direct->n_open++;

@@ -45,26 +45,26 @@ const struct ps_method *ps_direct_find(struct ps_direct *direct, const char *add
                                        struct ps_direct_listener **ret, struct ps_error *err);
 
 /* direct_call.c */
-void ps_direct_request_start(struct ps_channel *channel, struct ps_request *request);
+void ps_direct_request_start(struct ps_channel *base, struct ps_request *request);
 void ps_direct_request_cancel(struct ps_request *request);
-const struct ps_msg *ps_direct_call_request(struct ps_call *call);
-struct ps_msg *ps_direct_call_take_request(struct ps_call *call);
-const struct ps_context *ps_direct_call_context(struct ps_call *call);
+const struct ps_msg *ps_direct_call_request(struct ps_call *base);
+struct ps_msg *ps_direct_call_take_request(struct ps_call *base);
+const struct ps_context *ps_direct_call_context(struct ps_call *base);
 bool ps_direct_call_gone(struct ps_call *call);
-uint32_t ps_direct_call_time_left_ms(struct ps_call *call);
-void ps_direct_call_finish(struct ps_call *call, enum ps_status status, const struct ps_out *out,
+uint32_t ps_direct_call_time_left_ms(struct ps_call *base);
+void ps_direct_call_finish(struct ps_call *base, enum ps_status status, const struct ps_out *out,
                            const char *reason);
 /** Tell all callers of a listener that nobody answers any more. */
 void ps_direct_calls_abandon(struct ps_direct_listener *listener);
 
 /* direct_stream.c */
-struct ps_stream *ps_direct_stream_open(struct ps_channel *channel, const char *method,
+struct ps_stream *ps_direct_stream_open(struct ps_channel *base, const char *method,
                                         const struct ps_stream_events *events, void *arg);
-void ps_direct_stream_start(struct ps_stream *stream, const struct ps_stream_events *events,
+void ps_direct_stream_start(struct ps_stream *base, const struct ps_stream_events *events,
                             void *arg);
-enum ps_status ps_direct_stream_send(struct ps_stream *stream, const struct ps_out *out);
-void ps_direct_stream_close(struct ps_stream *stream, enum ps_status status);
-void ps_direct_stream_release(struct ps_stream *stream);
+enum ps_status ps_direct_stream_send(struct ps_stream *base, const struct ps_out *out);
+void ps_direct_stream_close(struct ps_stream *base, enum ps_status status);
+void ps_direct_stream_release(struct ps_stream *base);
 /** Break all streams of a listener. */
 void ps_direct_streams_abandon(struct ps_direct_listener *listener);
 

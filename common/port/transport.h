@@ -117,7 +117,7 @@ struct ps_request {
 struct ps_stream;
 
 #define PS_STREAM_UNSENT_MAX       64u /* Messages that one side may have unsent; then BUSY. */
-#define PS_STREAM_UNSENT_BYTES_MAX (8u * 1024 * 1024) /* Two messages of the greatest size. */
+#define PS_STREAM_UNSENT_BYTES_MAX (8u << 20) /* Two messages of the greatest size. */
 
 struct ps_stream_events {
     /** A message has arrived; `msg` is the callee's reference. */
@@ -144,6 +144,14 @@ struct ps_method {
     /** Stream: somebody opened one. Call ps_stream_start (now or later) to receive. */
     void (*accept)(void *arg, struct ps_stream *stream);
     void *arg;
+};
+
+/** What a listener serves, and where. */
+struct ps_service {
+    const char *address;             /* Port 0 picks one. */
+    const struct ps_creds *creds;    /* NULL: insecure. */
+    const struct ps_method *methods; /* [n_methods]; they outlive the listener. */
+    size_t n_methods;
 };
 
 /* ---- The port ------------------------------------------------------------------------------ */
@@ -176,10 +184,9 @@ struct ps_transport_ops {
     void (*stream_release)(struct ps_stream *stream);
 
     /* Server side. */
-    /** Bind and serve. `address` with port 0 picks one. `methods` must outlive the listener. */
-    enum ps_status (*listener_open)(struct ps_transport *transport, const char *address,
-                                    const struct ps_creds *creds, const struct ps_method *methods,
-                                    size_t n_methods, struct ps_listener **ret,
+    /** Bind and serve. `*service` is read only during the call. */
+    enum ps_status (*listener_open)(struct ps_transport *transport,
+                                    const struct ps_service *service, struct ps_listener **ret,
                                     struct ps_error *err);
     /** The address that others can dial, port filled in. Valid until close. */
     const char *(*listener_address)(const struct ps_listener *listener);
@@ -271,12 +278,12 @@ static inline void ps_stream_release(struct ps_stream *stream)
     stream->transport->ops->stream_release(stream);
 }
 
-PS_MUST_CHECK static inline enum ps_status
-ps_listener_open(struct ps_transport *transport, const char *address, const struct ps_creds *creds,
-                 const struct ps_method *methods, size_t n_methods, struct ps_listener **ret,
-                 struct ps_error *err)
+PS_MUST_CHECK static inline enum ps_status ps_listener_open(struct ps_transport *transport,
+                                                            const struct ps_service *service,
+                                                            struct ps_listener **ret,
+                                                            struct ps_error *err)
 {
-    return transport->ops->listener_open(transport, address, creds, methods, n_methods, ret, err);
+    return transport->ops->listener_open(transport, service, ret, err);
 }
 
 static inline const char *ps_listener_address(const struct ps_listener *listener)

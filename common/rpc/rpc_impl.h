@@ -121,21 +121,20 @@ void ps_rpc_address_release(int lock_fd);
 enum ps_status ps_rpc_channel_open(struct ps_transport *transport, const char *address,
                                    enum ps_traffic traffic, const struct ps_creds *creds,
                                    struct ps_channel **ret, struct ps_error *err);
-void ps_rpc_channel_close(struct ps_channel *channel);
-void ps_rpc_request_start(struct ps_channel *channel, struct ps_request *request);
+void ps_rpc_channel_close(struct ps_channel *base);
+void ps_rpc_request_start(struct ps_channel *base, struct ps_request *request);
 void ps_rpc_request_cancel(struct ps_request *request);
 /** Free what is idle. */
 void ps_rpc_requests_free(struct ps_rpc *rpc);
 
 /* ---- rpc_listener.c ---- */
 
-enum ps_status ps_rpc_listener_open(struct ps_transport *transport, const char *address,
-                                    const struct ps_creds *creds, const struct ps_method *methods,
-                                    size_t n_methods, struct ps_listener **ret,
+enum ps_status ps_rpc_listener_open(struct ps_transport *transport,
+                                    const struct ps_service *service, struct ps_listener **ret,
                                     struct ps_error *err);
-const char *ps_rpc_listener_address(const struct ps_listener *listener);
-void ps_rpc_listener_stop(struct ps_listener *listener, uint32_t grace_ms);
-void ps_rpc_listener_close(struct ps_listener *listener);
+const char *ps_rpc_listener_address(const struct ps_listener *base);
+void ps_rpc_listener_stop(struct ps_listener *base, uint32_t grace_ms);
+void ps_rpc_listener_close(struct ps_listener *base);
 
 /** A request has arrived, and its handler has returned: another may begin to. */
 void ps_rpc_listener_read_done(struct ps_rpc_listener *listener, const struct ps_method *method);
@@ -165,24 +164,23 @@ void ps_rpc_stray_arm(struct ps_rpc_listener *listener);
 bool ps_rpc_call_begin(struct ps_rpc_slot *slot);
 /** Free the finished calls that were kept. */
 void ps_rpc_calls_free(struct ps_rpc_listener *listener);
-const struct ps_msg *ps_rpc_call_request(struct ps_call *call);
-struct ps_msg *ps_rpc_call_take_request(struct ps_call *call);
-const struct ps_context *ps_rpc_call_context(struct ps_call *call);
+const struct ps_msg *ps_rpc_call_request(struct ps_call *base);
+struct ps_msg *ps_rpc_call_take_request(struct ps_call *base);
+const struct ps_context *ps_rpc_call_context(struct ps_call *base);
 bool ps_rpc_call_gone(struct ps_call *call);
-uint32_t ps_rpc_call_time_left_ms(struct ps_call *call);
-void ps_rpc_call_finish(struct ps_call *call, enum ps_status status, const struct ps_out *out,
+uint32_t ps_rpc_call_time_left_ms(struct ps_call *base);
+void ps_rpc_call_finish(struct ps_call *base, enum ps_status status, const struct ps_out *out,
                         const char *reason);
 
 /* ---- rpc_stream.c ---- */
 
 /** Take the call that has arrived in `slot` as a stream. False without memory. */
 bool ps_rpc_stream_begin(struct ps_rpc_slot *slot);
-struct ps_stream *ps_rpc_stream_open(struct ps_channel *channel, const char *method,
+struct ps_stream *ps_rpc_stream_open(struct ps_channel *base, const char *method,
                                      const struct ps_stream_events *events, void *arg);
-void ps_rpc_stream_start(struct ps_stream *stream, const struct ps_stream_events *events,
-                         void *arg);
-enum ps_status ps_rpc_stream_send(struct ps_stream *stream, const struct ps_out *out);
-void ps_rpc_stream_close(struct ps_stream *stream, enum ps_status status);
-void ps_rpc_stream_release(struct ps_stream *stream);
+void ps_rpc_stream_start(struct ps_stream *base, const struct ps_stream_events *events, void *arg);
+enum ps_status ps_rpc_stream_send(struct ps_stream *base, const struct ps_out *out);
+void ps_rpc_stream_close(struct ps_stream *base, enum ps_status status);
+void ps_rpc_stream_release(struct ps_stream *base);
 
 #endif

@@ -321,19 +321,18 @@ static void start(struct ps_rpc_listener *listener)
     }
 }
 
-enum ps_status ps_rpc_listener_open(struct ps_transport *transport, const char *address,
-                                    const struct ps_creds *creds, const struct ps_method *methods,
-                                    size_t n_methods, struct ps_listener **ret,
+enum ps_status ps_rpc_listener_open(struct ps_transport *transport,
+                                    const struct ps_service *service, struct ps_listener **ret,
                                     struct ps_error *err)
 {
     struct ps_rpc *rpc = PS_CONTAINER_OF(transport, struct ps_rpc, base);
-    PS_ASSERT(creds == NULL || creds->kind == PS_CREDS_INSECURE);
+    PS_ASSERT(service->creds == NULL || service->creds->kind == PS_CREDS_INSECURE);
     int lock_fd = -1;
-    enum ps_status status = ps_rpc_address_claim(address, &lock_fd, err);
+    enum ps_status status = ps_rpc_address_claim(service->address, &lock_fd, err);
     if (status != PS_OK) {
         return status;
     }
-    struct ps_rpc_listener *listener = create(rpc, methods, n_methods);
+    struct ps_rpc_listener *listener = create(rpc, service->methods, service->n_methods);
     if (listener == NULL) {
         ps_rpc_address_release(lock_fd);
         return ps_fail(err, PS_ERR_NOMEM, "no memory for a listener");
@@ -344,10 +343,10 @@ enum ps_status ps_rpc_listener_open(struct ps_transport *transport, const char *
     sigset_t before;
     ps_rpc_signals_block(&before);
     listener->server = make_server(rpc);
-    for (size_t i = 0; i < n_methods; i++) {
-        add_method(listener, &methods[i]);
+    for (size_t i = 0; i < service->n_methods; i++) {
+        add_method(listener, &service->methods[i]);
     }
-    status = bind_port(listener, address, err);
+    status = bind_port(listener, service->address, err);
     start(listener); /* Also when binding failed: one way to end. */
     ps_rpc_signals_restore(&before);
     if (status != PS_OK) {

@@ -91,13 +91,12 @@ void coord_calls_answer(struct ps_coord *coord)
 {
     ps_list_for_each_safe (at, after, &coord->parked) {
         struct coord_call *call = PS_CONTAINER_OF(at, struct coord_call, node);
-        if (call->outlives) {
-            call->answer(call);
-        } else if (ps_coord_core_over(&coord->core)) {
+        bool over = !call->outlives && ps_coord_core_over(&coord->core);
+        if (over) {
             coord_call_fail(call,
                             coord->core.state == PS_COORD_LOST ? PS_ERR_LOST : PS_ERR_CANCELED,
                             coord->core.reason);
-        } else if (session_ended(call)) {
+        } else if (!call->outlives && session_ended(call)) {
             coord_call_fail(call, PS_ERR_FENCED, "the session has ended");
         } else {
             call->answer(call);
@@ -200,7 +199,7 @@ static enum ps_status check_join(const struct ps_coord *coord, const Ps__V1__Joi
 static void join(struct coord_call *call, ProtobufCMessage *message)
 {
     struct ps_coord *coord = call->coord;
-    struct ps_coord_join who;
+    struct ps_coord_join who = {.name = ""};
     struct ps_error err;
     uint64_t now_ms = ps_exec_now_ms(coord->options.exec);
     if (check_join(coord, (const Ps__V1__JoinRequest *)message, &who, &err) != PS_OK ||

@@ -23,7 +23,7 @@
 #include "coord/coord_state.h"
 #include "coordinator.pb-c.h"
 
-#define PS_COORD_REQUEST_BYTES_MAX (1024u * 1024u)        /* A definition is far smaller. */
+#define PS_COORD_REQUEST_BYTES_MAX (1u << 20)             /* A definition is far smaller. */
 #define PS_COORD_PARKED_MAX        (2u * PS_SESSIONS_MAX) /* Calls that wait for something. */
 #define PS_COORD_TICK_MS           (PS_HEARTBEAT_MS / 2)  /* Time passes in steps of this. */
 

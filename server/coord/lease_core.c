@@ -10,6 +10,7 @@
 
 static uint64_t divide_up(uint64_t a, uint64_t b)
 {
+    PS_ASSERT(b > 0);
     return a / b + (a % b != 0);
 }
 
@@ -80,6 +81,7 @@ enum ps_status ps_lease_plan_make(const struct ps_lease_job *job, struct ps_leas
                        "the data fall into more than %u leases; raise batch or units_per_lease",
                        PS_LEASES_MAX);
     }
+    PS_ASSERT(plan.epochs > 0); /* check_job has seen to it. */
     plan.n_leases = (uint32_t)n_leases;
     plan.n_parts = plan.n_leases / plan.epochs;
     *ret = plan;

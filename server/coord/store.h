@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "port/disk.h"
 
-#define PS_STORE_BYTES_MAX (1024u * 1024u) /* The longest value: catalogue, sessions, ranges. */
+#define PS_STORE_BYTES_MAX (1u << 20) /* The longest value: catalogue, sessions, ranges. */
 
 struct ps_store_stamp {
     uint64_t term;    /* Of the coordinator that wrote it; 0: nothing was ever written. */

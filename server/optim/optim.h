@@ -59,8 +59,8 @@ struct ps_optim {
      *
      * @param out     new weights [n]; may equal `in`, else does not overlap it
      * @param in      old weights [n]
-     * @param state   value k of element i is state[k * step->stride + i]; zero before the first update,
-     *                updated in place. Not read when state_per_elem is 0
+     * @param state   value k of element i is state[k * step->stride + i]; zero before the first
+     *                update, updated in place. Not read when state_per_elem is 0
      * @param grad    n little-endian f32 at any address; never NaN or infinite (svc has checked)
      *
      * The pointers are those of the run's first element. Must not allocate, lock, read the time or

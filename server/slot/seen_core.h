@@ -77,7 +77,7 @@ enum ps_seen_verdict ps_seen_look(const struct ps_seen *seen, const struct ps_se
 /** Take an item for which ps_seen_look has just said NEW. */
 void ps_seen_take(struct ps_seen *seen, const struct ps_seen_item *item);
 
-/** Every sequence of the stream below `below` (at most the greatest) is acknowledged, hence taken. */
+/** Every sequence of the stream below `below` is acknowledged, hence taken. */
 void ps_seen_acked(struct ps_seen *seen, uint64_t key, uint64_t below);
 
 /**

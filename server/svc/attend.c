@@ -70,7 +70,12 @@ static void fill_stats(const struct ps_attend *attend, Ps__V1__ServerStats *stat
     stats->copied_push_bytes = ps_metric_get(m, PS_METRIC_bytes_copied_push_total);
     stats->copied_pull_bytes = ps_metric_get(m, PS_METRIC_bytes_copied_pull_total);
     if (attend->options.mem != NULL) {
-        stats->memory_bytes = atomic_load(&attend->options.mem->used[PS_MEM_PAGES]);
+        const _Atomic uint64_t *used = attend->options.mem->used;
+        stats->memory_bytes = atomic_load(&used[PS_MEM_PAGES]);
+        stats->staged_bytes = atomic_load(&used[PS_MEM_STAGED]);
+        stats->calls_bytes = atomic_load(&used[PS_MEM_CALLS]);
+        stats->sessions_bytes = atomic_load(&used[PS_MEM_SESSIONS]);
+        stats->other_bytes = atomic_load(&used[PS_MEM_DATA]) + atomic_load(&used[PS_MEM_OTHER]);
     }
 }
 

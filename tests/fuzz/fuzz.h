@@ -13,6 +13,7 @@
 #include "base/slice.h"
 
 /** libFuzzer's name for it; always 0. */
+/* NOLINTNEXTLINE(readability-identifier-naming) */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
 #define FUZZ_SLICES_MAX 256u

@@ -15,6 +15,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -29,6 +30,24 @@ FASHION = "/usr/share/datasets/fashion-mnist"
 
 # A sanitizer build is several times slower; waits are stretched, promises are not.
 SLOW = float(os.environ.get("PS_TEST_SLOW", "1"))
+# Less of the same, for sanitizer builds: fewer epochs, rows and variants.
+SMALL = os.environ.get("PS_TEST_SMALL", "") not in ("", "0")
+# More of the same, for whoever has an hour: all seeds and workers, whole minutes of silence.
+MATRIX = os.environ.get("PS_TEST_MATRIX", "") not in ("", "0")
+
+# Every process that a test starts has this in its environment, and its children inherit it.
+TAG = "PS_TEST_TAG"
+# The programs end when the test does, even if it is killed; their own children follow them.
+LEASHED = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
+
+
+def numbers(name, preset):
+    """Numbers from the environment: PS_TEST_SEEDS=1,2,3."""
+    return [int(word) for word in os.environ.get(name, preset).split(",")]
+
+
+def either(usual, small):
+    return small if SMALL else usual
 
 
 # ---- Data -----------------------------------------------------------------------------------
@@ -71,7 +90,7 @@ def make_idx(folder, rows=1000, test_rows=200, side=8, classes=10, seed=1):
 def run(*args, program=RUN, timeout=60, env=None):
     """Run a program to its end; (exit status, stdout, stderr)."""
     done = subprocess.run(
-        [program, *map(str, args)],
+        [*LEASHED, program, *map(str, args)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -88,9 +107,9 @@ def report_of(stdout):
 class Running:
     """A ps-run (or another program) under way, with what it says on standard error."""
 
-    def __init__(self, *args, program=RUN, env=None):
+    def __init__(self, *args, program=RUN, env=None, under=()):
         self.process = subprocess.Popen(
-            [program, *map(str, args)],
+            [*LEASHED, *under, program, *map(str, args)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -179,6 +198,33 @@ def wait_until(what, condition, timeout=10):
         time.sleep(0.02)
 
 
+def tagged(tag):
+    """Processes that run with `tag` in their environment."""
+    pids = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        try:
+            with open(f"/proc/{name}/environ", "rb") as f:
+                if f"{TAG}={tag}".encode() in f.read().split(b"\0") and exists(int(name)):
+                    pids.append(int(name))
+        except OSError:
+            continue  # It has ended, or is not ours.
+    return pids
+
+
+def threads_of(pid):
+    """{thread id: (name, CPU ticks)}"""
+    threads = {}
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            with open(f"/proc/{pid}/task/{thread}/stat") as f:
+                head, tail = f.read().rsplit(")", 1)
+            fields = tail.split()
+            threads[int(thread)] = (head.split("(", 1)[1], int(fields[11]) + int(fields[12]))
+    return threads
+
+
 def rss_bytes(pid):
     """What the process holds in memory now."""
     with open(f"/proc/{pid}/status") as f:
@@ -249,9 +295,29 @@ class Case(unittest.TestCase):
     def tearDownClass(cls):
         shutil.rmtree(cls.folder, ignore_errors=True)
 
+    def setUp(self):
+        tag = f"{os.getpid()}-{self.id()}"
+        os.environ[TAG] = tag
+        self.addCleanup(self.leave_nothing, tag)
+
+    def leave_nothing(self, tag):
+        """Runs last, also after a failure: what the test started is gone, or killed and told."""
+        end = time.monotonic() + 3 * SLOW
+        while (left := tagged(tag)) and time.monotonic() < end:
+            time.sleep(0.02)
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.assertEqual(left, [], "processes were left behind")
+
     def start(self, *args, **kwargs):
         running = Running(*args, **kwargs)
-        self.addCleanup(running.end)
+
+        def end():
+            running.end()
+            self.assertNotIn("Sanitizer", running.text())
+
+        self.addCleanup(end)
         return running
 
     def train(self, *args, data=None, timeout=60, env=None):
@@ -274,3 +340,30 @@ class Case(unittest.TestCase):
         """Every row exactly once an epoch, as the coordinator counted."""
         self.assertEqual(report["rows_trained_min"], epochs, report)
         self.assertEqual(report["rows_trained_max"], epochs, report)
+
+
+# ---- Running them ---------------------------------------------------------------------------
+
+
+class TimedResult(unittest.TextTestResult):
+    """As usual, with the seconds of each test at the end."""
+
+    def startTest(self, test):
+        self.began = time.monotonic()
+        super().startTest(test)
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        self.seconds = getattr(self, "seconds", [])
+        self.seconds.append((time.monotonic() - self.began, test.id().split(".")[-1]))
+
+    def stopTestRun(self):
+        super().stopTestRun()
+        for seconds, name in sorted(getattr(self, "seconds", []), reverse=True):
+            self.stream.writeln(f"{seconds:7.1f} s  {name}")
+
+
+def main():
+    unittest.main(
+        testRunner=unittest.TextTestRunner(resultclass=TimedResult, verbosity=2, stream=sys.stdout)
+    )

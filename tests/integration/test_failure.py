@@ -176,4 +176,4 @@ class Ctl(ps_test.Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    ps_test.main()

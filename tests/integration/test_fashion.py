@@ -43,4 +43,4 @@ class Fashion(ps_test.Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    ps_test.main()

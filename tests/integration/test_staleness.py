@@ -69,4 +69,4 @@ class Staleness(ps_test.Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    ps_test.main()

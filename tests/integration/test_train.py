@@ -1,7 +1,6 @@
 """Whole runs of real processes on small data: every row once an epoch, the same weights again."""
 
 import os
-import unittest
 
 import ps_test
 
@@ -148,37 +147,6 @@ class Train(ps_test.Case):
         self.assertEqual(tensors["mlp.0.weight"][0], [784, 2000])
         self.assert_exact(report, 1)
 
-    @unittest.skipIf(ps_test.SLOW > 1, "sanitizers keep what was freed")
-    def test_a_server_holds_its_tables_and_little_more_and_does_not_grow(self):
-        data = ps_test.make_idx(f"{self.folder}/memory", rows=200, side=28)
-        running = self.start(
-            "--data", data, "--servers", 1, "--workers", 2, "--model", "mlp", "--hidden", 400,
-            "--batch", 10, "--epochs", 100000,
-        )
-        pid = running.pid_of("server 0")
-        address = running.wait_line(r"server 0 is process \d+ at (\S+)").group(1)
-
-        def described():
-            stdout = ps_test.run(
-                "status", "--json", "--coordinator", address, program=ps_test.CTL
-            )[1]
-            return ps_test.report_of(stdout)
-
-        ps_test.wait_until("the first steps", lambda: described()["steps"] > 1500, 60)
-        before = ps_test.rss_bytes(pid)
-        start = described()["steps"]
-        ps_test.wait_until("1,000 steps", lambda: described()["steps"] > start + 1000, 60)
-        server = described()["members"][0]
-        self.assertEqual(server["kind"], "server")
-        self.assertLess(ps_test.rss_bytes(pid), server["memory_bytes"] + (64 << 20))
-        self.assertLess(ps_test.rss_bytes(pid), before + (2 << 20))
-        pushed, pulled = server["bytes_pushed"], server["bytes_pulled"]
-        print(
-            f"\nserver: copied {server['copied_push_bytes'] / pushed:.4f} bytes per byte pushed, "
-            f"{server['copied_pull_bytes'] / pulled:.4f} per byte pulled"
-        )
-        self.assertEqual(server["copied_push_bytes"] + server["copied_pull_bytes"], 0)
-
     def test_a_proxy_in_the_environment_is_ignored(self):
         for proxy in ("http://127.0.0.1:9", "blah"):
             env = {name: proxy for name in ("http_proxy", "https_proxy", "grpc_proxy")}
@@ -221,4 +189,4 @@ class Train(ps_test.Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    ps_test.main()

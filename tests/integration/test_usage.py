@@ -169,4 +169,4 @@ class Usage(ps_test.Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    ps_test.main()

@@ -98,6 +98,22 @@ static uint32_t n_alive(const struct sim *sim)
     return n;
 }
 
+static uint64_t n_parked(const struct sim *sim)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < sim->plan.n_servers; i++) {
+        n += ps_metric_get(&sim->servers[i].metrics, PS_METRIC_pulls_parked_total);
+    }
+    return n;
+}
+
+/* The first crash is the seed's own; others must not leave one alone who never had to wait. */
+static bool may_crash(const struct sim *sim, const struct sim_trouble *trouble)
+{
+    uint32_t n = n_alive(sim);
+    return n > 2 || (n > 1 && (trouble == &sim->troubles[0] || n_parked(sim) > 0));
+}
+
 static bool may_leave(void *arg, uint32_t index PS_UNUSED)
 {
     return n_alive(arg) > 1;
@@ -150,7 +166,7 @@ static void begin_trouble(struct sim_event *event)
     }
     switch (mishap->kind) {
     case SIM_WORKER_CRASHES:
-        if (n_alive(sim) > 1) {
+        if (may_crash(sim, trouble)) {
             sim->n_expired += worker->view.session_number != 0 && !worker->closing && !worker->gone;
             sim_net_crash(sim->net, worker->node, mishap->back);
         }
@@ -333,9 +349,7 @@ static void run_quiet(struct sim *sim)
         sim_break(sim->world, "not finished %" PRIu64 " s after the healing: %u of %u units",
                   QUIET_NS / SIM_S, sim->ledger->n_acked, sim->ledger->n_units);
     }
-    for (uint32_t i = 0; i < sim->plan.n_servers; i++) {
-        sim->n_parked += ps_metric_get(&sim->servers[i].metrics, PS_METRIC_pulls_parked_total);
-    }
+    sim->n_parked = n_parked(sim);
     bool done = false;
     bool lost = false;
     for (uint32_t i = 0; i < sim->plan.n_workers; i++) {

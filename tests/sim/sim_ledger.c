@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
@@ -140,6 +139,16 @@ static bool value_allowed(const struct sim_ledger *ledger, float value)
                               : value == 0.0f || value == 1.0f;
 }
 
+/* NaN included: a pull that did not write it. */
+static bool same_bits(float a, float b)
+{
+    union {
+        float value;
+        uint32_t bits;
+    } one = {.value = a}, other = {.value = b};
+    return one.bits == other.bits;
+}
+
 /* One unit in one block. True when it is there. */
 static bool judge_cell(struct sim_ledger *ledger, const struct sim_look *look, uint32_t unit,
                        uint32_t b, const float *values)
@@ -155,7 +164,7 @@ static bool judge_cell(struct sim_ledger *ledger, const struct sim_look *look, u
                   unit, b);
         return false;
     }
-    if (memcmp(&value, &other, sizeof(value)) != 0) {
+    if (!same_bits(value, other)) {
         sim_break(world, "half a push: %s pulled %g and %g for unit %u in block %u", who,
                   (double)value, (double)other, unit, b);
         return false;
@@ -173,7 +182,7 @@ static bool judge_cell(struct sim_ledger *ledger, const struct sim_look *look, u
     if (!at->tried) {
         sim_break(world, "%s pulled unit %u, which nobody pushed", who, unit);
     }
-    if (at->value != 0.0f && memcmp(&at->value, &value, sizeof(value)) != 0) {
+    if (at->value != 0.0f && !same_bits(at->value, value)) {
         sim_break(world, "unit %u was %g and is %g in block %u", unit, (double)at->value,
                   (double)value, b);
     }

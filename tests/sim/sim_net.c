@@ -95,33 +95,32 @@ static void channel_close(struct ps_channel *base)
     ps_mem_free(channel);
 }
 
-static enum ps_status listener_open(struct ps_transport *transport, const char *address,
-                                    const struct ps_creds *creds PS_UNUSED,
-                                    const struct ps_method *methods, size_t n_methods,
-                                    struct ps_listener **ret, struct ps_error *err)
+static enum ps_status listener_open(struct ps_transport *transport,
+                                    const struct ps_service *service, struct ps_listener **ret,
+                                    struct ps_error *err)
 {
     struct sim_port *port = sim_port_of(transport);
     struct sim_net *net = port->net;
-    if (sim_net_listener(net, address) != NULL) {
-        return ps_fail(err, PS_ERR_EXISTS, "cannot listen on %s: address in use", address);
+    if (sim_net_listener(net, service->address) != NULL) {
+        return ps_fail(err, PS_ERR_EXISTS, "cannot listen on %s: address in use", service->address);
     }
     struct sim_listener *listener = ps_mem_alloc(NULL, PS_MEM_OTHER, sizeof(*listener));
     PS_ASSERT(listener != NULL);
     listener->base.transport = transport;
     listener->net = net;
     listener->node = port->node;
-    listener->methods = methods;
-    listener->n_methods = n_methods;
+    listener->methods = service->methods;
+    listener->n_methods = service->n_methods;
     ps_list_init(&listener->calls);
     ps_list_init(&listener->streams);
     ps_list_init(&listener->entry);
-    size_t n_bytes = strlen(address);
-    if (n_bytes >= 2 && strcmp(address + n_bytes - 2, ":0") == 0) {
+    size_t n_bytes = strlen(service->address);
+    if (n_bytes >= 2 && strcmp(service->address + n_bytes - 2, ":0") == 0) {
         net->next_port++;
         (void)snprintf(listener->address, sizeof(listener->address), "%.*s:%u", (int)(n_bytes - 2),
-                       address, net->next_port);
+                       service->address, net->next_port);
     } else {
-        (void)snprintf(listener->address, sizeof(listener->address), "%s", address);
+        (void)snprintf(listener->address, sizeof(listener->address), "%s", service->address);
     }
     ps_list_append(&net->listeners, &listener->entry);
     net->n_open++;

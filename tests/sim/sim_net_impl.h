@@ -72,26 +72,26 @@ void sim_net_enter(struct sim_net *net);
 void sim_net_leave(struct sim_net *net);
 
 /* sim_call.c */
-void sim_request_start(struct ps_channel *channel, struct ps_request *request);
+void sim_request_start(struct ps_channel *base, struct ps_request *request);
 void sim_request_cancel(struct ps_request *request);
-const struct ps_msg *sim_call_request(struct ps_call *call);
-struct ps_msg *sim_call_take_request(struct ps_call *call);
-const struct ps_context *sim_call_context(struct ps_call *call);
-bool sim_call_gone(struct ps_call *call);
-uint32_t sim_call_time_left_ms(struct ps_call *call);
-void sim_call_finish(struct ps_call *call, enum ps_status status, const struct ps_out *out,
+const struct ps_msg *sim_call_request(struct ps_call *base);
+struct ps_msg *sim_call_take_request(struct ps_call *base);
+const struct ps_context *sim_call_context(struct ps_call *base);
+bool sim_call_gone(struct ps_call *base);
+uint32_t sim_call_time_left_ms(struct ps_call *base);
+void sim_call_finish(struct ps_call *base, enum ps_status status, const struct ps_out *out,
                      const char *reason);
 void sim_calls_abandon(struct sim_listener *listener);
 void sim_calls_reset(struct sim_net *net, const struct sim_node *a, const struct sim_node *b);
 void sim_calls_drop(struct sim_net *net);
 
 /* sim_stream.c */
-struct ps_stream *sim_stream_open(struct ps_channel *channel, const char *method,
+struct ps_stream *sim_stream_open(struct ps_channel *base, const char *method,
                                   const struct ps_stream_events *events, void *arg);
-void sim_stream_start(struct ps_stream *stream, const struct ps_stream_events *events, void *arg);
-enum ps_status sim_stream_send(struct ps_stream *stream, const struct ps_out *out);
-void sim_stream_close(struct ps_stream *stream, enum ps_status status);
-void sim_stream_release(struct ps_stream *stream);
+void sim_stream_start(struct ps_stream *base, const struct ps_stream_events *events, void *arg);
+enum ps_status sim_stream_send(struct ps_stream *base, const struct ps_out *out);
+void sim_stream_close(struct ps_stream *base, enum ps_status status);
+void sim_stream_release(struct ps_stream *base);
 void sim_streams_abandon(struct sim_listener *listener);
 /** NULL for `b`: with anybody. `late`: the peers hear only when their keepalive fails. */
 void sim_streams_reset(struct sim_net *net, const struct sim_node *a, const struct sim_node *b,

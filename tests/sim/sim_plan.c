@@ -40,7 +40,9 @@ static void draw_consistency(struct sim_plan *plan, struct ps_rng *rng)
 static void draw_job(struct sim_plan *plan, struct ps_rng *rng)
 {
     bool aggregate = plan->consistency.aggregate;
-    uint64_t steps = aggregate ? between(rng, 6, 12) : between(rng, 16, 30);
+    /* Enough for every worker to run into the bound after somebody has died. */
+    uint64_t least = (uint64_t)plan->n_workers * (plan->consistency.bound + 5);
+    uint64_t steps = aggregate ? between(rng, 6, 12) : between(rng, least, least + 14);
     plan->batch = (uint32_t)between(rng, 2, 12);
     plan->rows = steps * plan->batch - ps_rng_below(rng, plan->batch);
     plan->epochs = (uint32_t)between(rng, 1, 2);
@@ -51,13 +53,13 @@ static void draw_job(struct sim_plan *plan, struct ps_rng *rng)
 /* Tables lie end to end over the slots: small ones take a slot each, large ones several. */
 static void draw_tables(struct sim_plan *plan, struct ps_rng *rng)
 {
-    uint64_t least = 2 * (uint64_t)sim_plan_units(plan);
+    uint64_t least = UINT64_C(2) * sim_plan_units(plan);
     plan->n_tables = (uint32_t)between(rng, 7, 12);
     for (uint32_t i = 0; i < plan->n_tables; i++) {
         plan->table_floats[i] = least + ps_rng_below(rng, 64);
     }
     if (one_in(rng, 2)) {
-        plan->table_floats[ps_rng_below(rng, plan->n_tables)] = 2 * 4096 + least;
+        plan->table_floats[ps_rng_below(rng, plan->n_tables)] = UINT64_C(2) * 4096 + least;
     }
 }
 
@@ -109,7 +111,7 @@ static struct sim_mishap *add_mishap(struct sim_plan *plan, struct ps_rng *rng,
                                      enum sim_mishap_kind kind)
 {
     struct sim_mishap *mishap = &plan->mishaps[plan->n_mishaps++];
-    uint32_t n_units = sim_plan_units(plan);
+    uint64_t n_units = sim_plan_units(plan);
     *mishap = (struct sim_mishap){
         .kind = kind,
         .after_units = (uint32_t)ps_rng_below(rng, n_units * 2 / 3),
@@ -127,7 +129,7 @@ static void draw_mishaps(struct sim_plan *plan, struct ps_rng *rng)
     /* Somebody's session expires, early enough that the others must wait for it. */
     bool dies = one_in(rng, 2) && plan->n_workers > 2;
     struct sim_mishap *first = add_mishap(plan, rng, dies ? SIM_WORKER_CRASHES : SIM_WORKER_PAUSES);
-    first->after_units = (uint32_t)between(rng, 1, 1 + sim_plan_units(plan) / 2);
+    first->after_units = (uint32_t)between(rng, 1, 1 + sim_plan_units(plan) / 3);
     first->lasts_ns = silence_ns + plan->grace_ms * SIM_MS + between(rng, 2, 5) * SIM_S;
     uint64_t n_more = ps_rng_below(rng, SIM_MISHAPS_MAX - 1);
     for (uint64_t i = 0; i < n_more; i++) {

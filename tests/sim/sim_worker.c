@@ -204,15 +204,15 @@ static void pushed(struct ps_op *op)
     proceed(worker);
 }
 
-static void push(struct sim_worker *worker)
+/* True: nothing had to be sent, look again. */
+static bool push(struct sim_worker *worker)
 {
     struct sim_ledger *ledger = worker->options.ledger;
     uint32_t n_rows = 0;
     uint32_t unit = unit_number(worker, &n_rows);
     if (n_rows == 0) { /* The last batch had fewer rows than ways. */
         stage(worker, 0);
-        proceed(worker); /* The step may have ended without us. */
-        return;
+        return true; /* The step may have ended without us. */
     }
     bool both =
         worker->options.plan->styles[worker->options.index] == SIM_PUSH_PULL && !worker->again;
@@ -235,6 +235,7 @@ static void push(struct sim_worker *worker)
     } else {
         ps_client_push(worker->client, &worker->push);
     }
+    return false;
 }
 
 /* ---- The loop ------------------------------------------------------------------------------ */
@@ -302,44 +303,51 @@ static void unstage(struct sim_worker *worker)
     worker->thought = false;
 }
 
-/* Whatever can be done now. */
-static void proceed(struct sim_worker *worker)
+/* The end of a life, if there is a reason. */
+static bool over(struct sim_worker *worker)
 {
-    if (worker->closing || !worker->ready) {
-        return;
-    }
-    ps_client_view(worker->client, &worker->view);
     const struct ps_client_view *view = &worker->view;
     if (view->fenced || view->lost.status != PS_OK) {
         end_life(worker, view->fenced ? PS_ERR_FENCED : view->lost.status);
-        return;
+    } else if (view->job == PS_JOB_CLUSTER_LOST) {
+        end_life(worker, PS_ERR_LOST);
+    } else if (view->job == PS_JOB_DONE && !worker->pushing) {
+        end_life(worker, PS_OK);
     }
+    return worker->closing;
+}
+
+/* One move, if there is one to make. True: look again. */
+static bool move(struct sim_worker *worker)
+{
+    ps_client_view(worker->client, &worker->view);
     if (worker->staged) {
         unstage(worker);
     }
-    if (view->job == PS_JOB_DONE && !worker->pushing) {
-        end_life(worker, PS_OK);
-        return;
-    }
-    if (view->job == PS_JOB_CLUSTER_LOST) {
-        end_life(worker, PS_ERR_LOST);
-        return;
-    }
-    if (worker->pushing || worker->thinking || worker->staged) {
-        return;
+    if (over(worker) || worker->pushing || worker->thinking || worker->staged) {
+        return false;
     }
     if (worker->lease.id == 0 || worker->unit >= worker->lease.n_units) {
         adopt(worker);
     }
     if (worker->lease.id == 0 || worker->unit >= worker->lease.n_units || worker->pulling) {
-        return;
+        return false;
     }
     if (worker->thought) {
-        push(worker);
-    } else if (worker->weights_step != worker->clock + 1) {
+        return push(worker);
+    }
+    if (worker->weights_step != worker->clock + 1) {
         pull(worker, worker->clock);
     } else {
         think(worker);
+    }
+    return false;
+}
+
+/* Whatever can be done now. */
+static void proceed(struct sim_worker *worker)
+{
+    while (!worker->closing && worker->ready && move(worker)) {
     }
 }
 

@@ -95,7 +95,7 @@ void sim_event_start(struct sim_world *world, struct sim_event *event, uint64_t 
     if (world->n_heap == world->n_room) {
         size_t n_room = world->n_room == 0 ? 256 : 2 * world->n_room;
         struct sim_event **heap =
-            ps_mem_grow(NULL, PS_MEM_OTHER, world->heap, n_room * sizeof(world->heap[0]));
+            ps_mem_grow(NULL, PS_MEM_OTHER, world->heap, n_room * sizeof(struct sim_event *));
         PS_ASSERT(heap != NULL);
         world->heap = heap;
         world->n_room = n_room;

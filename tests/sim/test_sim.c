@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <malloc.h>
+
 #include "lib/test_main.h"
 #include "obs/log.h"
 #include "sim/sim.h"
@@ -26,6 +28,8 @@
 /* For the handler of an assertion that fails in the code under test. */
 static struct sim *sim_running;
 
+/* abort() raises its signal where it stands, not in the middle of something: printing is fine. */
+/* NOLINTBEGIN(bugprone-signal-handler,cert-sig30-c) */
 static void on_abort(int signal)
 {
     if (sim_running != NULL && test_count("PS_SIM_SURVEY", 0) == 0) {
@@ -38,6 +42,7 @@ static void on_abort(int signal)
     (void)signal;
     _exit(99);
 }
+/* NOLINTEND(bugprone-signal-handler,cert-sig30-c) */
 
 struct outcome {
     bool broken;
@@ -190,6 +195,8 @@ END_TEST
 static Suite *suite_sim(void)
 {
     ps_log_level_set(test_count("PS_SIM_TRACE", 0) > 1 ? PS_LOG_DEBUG : PS_LOG_NONE);
+    (void)mallopt(M_MMAP_THRESHOLD, 64 << 20); /* Clusters come and go: keep their memory. */
+    (void)mallopt(M_TRIM_THRESHOLD, 64 << 20);
     Suite *suite = suite_create("sim");
     TCase *tcase = tcase_create("promises");
     tcase_set_timeout(tcase, 0); /* The build's test runner has one. */

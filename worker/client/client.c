@@ -92,7 +92,7 @@ static void forgive_gap(struct ps_client *client, uint64_t now_ms)
 {
     uint64_t gap_ms = now_ms - client->beat_ms;
     client->beat_ms = now_ms;
-    if (gap_ms <= 2 * PS_HEARTBEAT_MS) {
+    if (gap_ms <= 2ull * PS_HEARTBEAT_MS) {
         return;
     }
     struct ps_client_attend *attend = &client->attend;

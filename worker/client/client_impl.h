@@ -218,10 +218,10 @@ void ps_client_peer_failed(struct ps_client_peer *peer, uint64_t start_ms, uint6
 /** True when it is time for another log line about the silence. */
 bool ps_client_peer_log_due(struct ps_client_peer *peer, uint64_t now_ms);
 /** Open or exchange the channel of a server whose address is new. */
-void ps_client_server_connect(struct ps_client *client, uint32_t server);
+void ps_client_server_connect(struct ps_client *client, uint32_t index);
 /** Calls may go: its channel leads where the placement says. */
 bool ps_client_server_connected(const struct ps_client_server *server);
-void ps_client_server_heard(struct ps_client *client, uint32_t server);
+void ps_client_server_heard(struct ps_client *client, uint32_t index);
 /** Every heartbeat: say and decide who is silent for too long. */
 void ps_client_servers_check(struct ps_client *client, uint64_t now_ms);
 

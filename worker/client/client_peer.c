@@ -73,7 +73,7 @@ static void check_server(struct ps_client *client, uint32_t index, uint64_t now_
     struct ps_client_server *server = &client->servers[index];
     struct ps_client_peer *peer = &server->peer;
     /* Silence counts only while somebody asks. */
-    bool asked = server->n_calls > 0 || now_ms - peer->failed_ms <= 2 * PS_BACKOFF_CAP_MS;
+    bool asked = server->n_calls > 0 || now_ms - peer->failed_ms <= 2ull * PS_BACKOFF_CAP_MS;
     if (!peer->silent || !asked || client->n_works == 0) {
         return;
     }

@@ -26,7 +26,7 @@ enum ps_status ps_client_state_table(struct ps_client *client, const Ps__V1__Tab
                                      struct ps_error *err);
 
 /** `consistency` may be NULL. */
-void ps_client_state_consistency(struct ps_client *client, const Ps__V1__Consistency *consistency);
+void ps_client_state_consistency(struct ps_client *client, const Ps__V1__Consistency *from);
 
 /** Put the lease into the view, progress of the own report included. */
 void ps_client_state_lease(struct ps_client *client);

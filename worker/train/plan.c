@@ -69,8 +69,9 @@ static enum ps_status parse_consistency(const struct ps_train_options *options,
     }
     *ret = (struct ps_consistency){.version = 1};
     if (text == NULL && options->aggregate && !options->staleness_given) {
-        set_bound(ret, 0); /* --aggregate alone means bsp: nothing else can be aggregated. */
-    } else if (text == NULL || parse_bound(text, &bound)) {
+        text = "bsp"; /* --aggregate alone: nothing else can be aggregated. */
+    }
+    if (text == NULL || parse_bound(text, &bound)) {
         set_bound(ret, bound);
     } else if (strcmp(text, "bsp") == 0) {
         set_bound(ret, 0);

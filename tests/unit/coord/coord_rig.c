@@ -28,7 +28,11 @@ static void start_coord(struct rig *rig, uint32_t n_servers)
     enum ps_status status = ps_coord_create(&options, &rig->coord, &err);
     ck_assert_msg(status == PS_OK, "%s", err.text);
     ps_coord_methods(rig->coord, rig->methods);
-    ck_assert_int_eq(ps_listener_open(transport, "coord:0", &creds, rig->methods, PS_COORD_METHODS,
+    ck_assert_int_eq(ps_listener_open(transport,
+                                      &(struct ps_service){.address = "coord:0",
+                                                           .creds = &creds,
+                                                           .methods = rig->methods,
+                                                           .n_methods = PS_COORD_METHODS},
                                       &rig->listener, &err),
                      PS_OK);
     ck_assert_int_eq(ps_channel_open(transport, ps_listener_address(rig->listener),

@@ -225,8 +225,12 @@ START_TEST(a_direct_call_runs_nothing_inside_its_start)
     struct ps_transport *transport = ps_direct_transport(direct);
     struct ps_listener *listener = NULL;
     struct ps_channel *channel = NULL;
-    ck_assert_int_eq(ps_listener_open(transport, "direct:a", NULL, methods, 1, &listener, NULL),
-                     PS_OK);
+    ck_assert_int_eq(
+        ps_listener_open(
+            transport,
+            &(struct ps_service){.address = "direct:a", .methods = methods, .n_methods = 1},
+            &listener, NULL),
+        PS_OK);
     ck_assert_str_eq(ps_listener_address(listener), "direct:a");
     ck_assert_int_eq(ps_channel_open(transport, "direct:a", PS_TRAFFIC_DATA, NULL, &channel, NULL),
                      PS_OK);
@@ -251,7 +255,10 @@ START_TEST(a_direct_port_0_becomes_a_free_one)
     struct ps_listener *listeners[2] = {NULL, NULL};
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(
-            ps_listener_open(transport, "127.0.0.1:0", NULL, methods, 1, &listeners[i], NULL),
+            ps_listener_open(
+                transport,
+                &(struct ps_service){.address = "127.0.0.1:0", .methods = methods, .n_methods = 1},
+                &listeners[i], NULL),
             PS_OK);
     }
     ck_assert_str_ne(ps_listener_address(listeners[0]), ps_listener_address(listeners[1]));

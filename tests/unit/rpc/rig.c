@@ -211,8 +211,11 @@ void rig_open(struct rig *rig, enum rig_kind kind, const struct ps_rpc_options *
 void rig_listen(struct rig *rig)
 {
     struct ps_error err = {0};
-    enum ps_status status = ps_listener_open(rig->transport, rig->address, NULL, rig_methods,
-                                             rig_n_methods, &rig->listener, &err);
+    enum ps_status status = ps_listener_open(rig->transport,
+                                             &(struct ps_service){.address = rig->address,
+                                                                  .methods = rig_methods,
+                                                                  .n_methods = rig_n_methods},
+                                             &rig->listener, &err);
     ck_assert_msg(status == PS_OK, "%s", err.text);
     const char *address = ps_listener_address(rig->listener);
     memmove(rig->address, address, strlen(address) + 1);

@@ -188,7 +188,10 @@ START_TEST(a_stale_socket_file_is_replaced_but_no_other_file)
     ck_assert_ptr_nonnull(file);
     (void)fclose(file);
     struct ps_error err = {0};
-    ck_assert_int_eq(ps_listener_open(rig.transport, rig.address, NULL, rig_methods, rig_n_methods,
+    ck_assert_int_eq(ps_listener_open(rig.transport,
+                                      &(struct ps_service){.address = rig.address,
+                                                           .methods = rig_methods,
+                                                           .n_methods = rig_n_methods},
                                       &rig.listener, &err),
                      PS_ERR_EXISTS);
     ck_assert_ptr_nonnull(strstr(err.text, "in the way"));
@@ -214,8 +217,12 @@ START_TEST(an_address_that_cannot_be_served_is_one_clear_line)
     rig_open(&rig, RIG_TCP, NULL);
     struct ps_error err = {0};
     struct ps_listener *listener = NULL;
-    enum ps_status status = ps_listener_open(rig.transport, bad_addresses[_i].address, NULL,
-                                             rig_methods, rig_n_methods, &listener, &err);
+    enum ps_status status =
+        ps_listener_open(rig.transport,
+                         &(struct ps_service){.address = bad_addresses[_i].address,
+                                              .methods = rig_methods,
+                                              .n_methods = rig_n_methods},
+                         &listener, &err);
     ck_assert_msg(status == bad_addresses[_i].status, "%s: %d %s", bad_addresses[_i].address,
                   (int)status, err.text);
     ck_assert_ptr_nonnull(strstr(err.text, "cannot listen on "));

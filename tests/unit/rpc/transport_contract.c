@@ -308,7 +308,10 @@ START_TEST(an_address_has_one_listener)
     rig_start(&rig, kind_of(_i));
     struct ps_listener *second = NULL;
     struct ps_error err = {0};
-    ck_assert_int_eq(ps_listener_open(rig.transport, rig.address, NULL, rig_methods, rig_n_methods,
+    ck_assert_int_eq(ps_listener_open(rig.transport,
+                                      &(struct ps_service){.address = rig.address,
+                                                           .methods = rig_methods,
+                                                           .n_methods = rig_n_methods},
                                       &second, &err),
                      PS_ERR_EXISTS);
     char want[300];

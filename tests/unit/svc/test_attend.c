@@ -159,7 +159,10 @@ static void start(void)
     ps_inline_exec_init(&exec, clock_ns, NULL);
     direct = ps_direct_create(&exec.base);
     struct ps_transport *transport = ps_direct_transport(direct);
-    ck_assert_int_eq(ps_listener_open(transport, "there:1", NULL, methods, 2, &listener, NULL),
+    ck_assert_int_eq(ps_listener_open(transport,
+                                      &(struct ps_service){
+                                          .address = "there:1", .methods = methods, .n_methods = 2},
+                                      &listener, NULL),
                      PS_OK);
     for (uint32_t i = 0; i < LANES; i++) {
         struct ps_lane_options options = {.exec = &exec.base,
