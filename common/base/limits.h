@@ -31,11 +31,8 @@
 #define PS_SEQUENCES_OPEN_MAX 1024u         /* Per stream; beyond it the server answers BUSY. */
 #define PS_FRAGMENTS_MAX      64u           /* Calls that carry one slot's share of one unit. */
 #define PS_PARKED_PULLS_MAX   1024u         /* Pulls one lane may hold back while a worker lags. */
-#define PS_BORROWED_BYTES_MAX (64ull << 20) /* Default per session; BUSY beyond. */
 
 #define PS_LEASES_MAX       (1u << 20) /* Leases (parts x epochs) of one job. */
-#define PS_CLUSTER_ID_BYTES 16u
-#define PS_SESSION_ID_BYTES 16u
 
 #define PS_HEARTBEAT_MS    250u  /* Attend messages in both directions. */
 #define PS_STREAM_GRACE_MS 1000u /* A session whose stream broke may return within. */

@@ -22,7 +22,6 @@
     X(bytes_pulled_total,       COUNTER, "Payload bytes of answers to pulls.")                     \
     X(bytes_copied_push_total,  COUNTER, "Payload bytes that this program copied for pushes.")     \
     X(bytes_copied_pull_total,  COUNTER, "Payload bytes that this program copied for pulls.")      \
-    X(borrowed_bytes,           GAUGE,   "Page bytes lent to answers that are being sent.")        \
     X(pages_copied_total,       COUNTER, "Updates of a shared page that had to copy its values.")  \
     X(pages_fresh_total,        COUNTER, "Updates of a shared page that went to a fresh page.")    \
     X(sessions_open,            GAUGE,   "Sessions that may push or pull now.")                    \

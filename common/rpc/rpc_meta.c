@@ -147,7 +147,7 @@ static enum ps_status status_of_code(grpc_status_code code, bool canceled)
     case GRPC_STATUS_DATA_LOSS: return PS_ERR_CORRUPT;
     case GRPC_STATUS_ABORTED:
     case GRPC_STATUS_UNAVAILABLE:
-    case GRPC_STATUS_UNKNOWN: /* Without a trailer of ours these two are the library's words for */
+    case GRPC_STATUS_UNKNOWN:  /* Without a trailer of ours these two are the library's words for */
     case GRPC_STATUS_INTERNAL: /* a stream that was cut: the peer may have died in the middle. */
         return PS_ERR_UNAVAIL;
     case GRPC_STATUS__DO_NOT_USE: break;

@@ -16,8 +16,10 @@ struct run_user {
     void (*use)(struct run_user *user, size_t first, const uint8_t *bytes, size_t n);
 };
 
-static void each_run(struct ps_cursor c, size_t n_floats, struct run_user *user)
+/* @return bytes that had to be copied on the way: those of straddlers */
+static size_t each_run(struct ps_cursor c, size_t n_floats, struct run_user *user)
 {
+    size_t n_copied = 0;
     for (size_t i = 0; i < n_floats;) {
         const uint8_t *bytes = NULL;
         size_t n_bytes = ps_cursor_run(&c, (n_floats - i) * sizeof(float), &bytes);
@@ -33,9 +35,11 @@ static void each_run(struct ps_cursor c, size_t n_floats, struct run_user *user)
             memcpy(straddler, bytes + n * sizeof(float), n_over);
             ps_cursor_copy(&c, straddler + n_over, sizeof(float) - n_over);
             user->use(user, i, straddler, 1);
+            n_copied += sizeof(straddler);
             i++;
         }
     }
+    return n_copied;
 }
 
 struct page_update {
@@ -61,7 +65,7 @@ static void apply_block(struct ps_lane *lane, const struct ps_part *part, float 
     const struct ps_table_info *info = &lane->options.catalogue->tables[part->table];
     struct page_update u = {.user = {.use = update_run}, .optim = info->optim};
 
-    uint64_t n_fresh = dense->stats.n_fresh;
+    const struct ps_table_stats before = dense->stats;
     enum ps_status status = ps_dense_begin_write(dense, part->block, &u.out, &u.in);
     PS_ASSERT(status == PS_OK); /* Reserved before the record was made. */
     struct ps_optim_page counters = {
@@ -72,10 +76,14 @@ static void apply_block(struct ps_lane *lane, const struct ps_part *part, float 
     u.out->power[1] = counters.beta2_power;
     u.step = ps_optim_step_of(&info->params, &counters, rate, scale);
     u.step.stride = u.out->n;
-    each_run(values, u.out->n, &u.user);
+    size_t n_copied = each_run(values, u.out->n, &u.user);
     ps_dense_end_write(dense, part->block, u.out);
-    ps_metric_add(lane->options.metrics, PS_METRIC_pages_fresh_total,
-                  dense->stats.n_fresh - n_fresh);
+
+    struct ps_metrics *metrics = lane->options.metrics;
+    uint64_t n_state_copied = dense->stats.n_bytes_copied - before.n_bytes_copied;
+    ps_metric_add(metrics, PS_METRIC_pages_fresh_total, dense->stats.n_fresh - before.n_fresh);
+    ps_metric_add(metrics, PS_METRIC_pages_copied_total, n_state_copied > 0 ? 1 : 0);
+    ps_metric_add(metrics, PS_METRIC_bytes_copied_push_total, n_copied + n_state_copied);
 }
 
 /* Pages for a push: the twins of all borrowed ones, or none. */
@@ -199,7 +207,8 @@ static bool add_entry(struct ps_lane *lane, const struct ps_record *record,
             if (s->parts[i].table == want->table && s->parts[i].block == want->block) {
                 sum->weight = (float)entry->rows;
                 *ret_rate = s->rate;
-                each_run(values, want->n_bytes / sizeof(float), &sum->user);
+                size_t n_copied = each_run(values, want->n_bytes / sizeof(float), &sum->user);
+                ps_metric_add(lane->options.metrics, PS_METRIC_bytes_copied_push_total, n_copied);
                 return true;
             }
         }

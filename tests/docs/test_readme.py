@@ -9,7 +9,6 @@ a reason that is printed (see LOOKED_AT); a few are skipped where something is n
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -33,7 +32,6 @@ LOOKED_AT = {
 # (what a command contains, is it there?, what to say when it is not)
 NEEDS = [
     ("fashion-mnist", lambda: os.path.isdir(FASHION), "dataset-fashion-mnist is not installed"),
-    ("clang", lambda: shutil.which("clang"), "clang is not installed (tools/setup --dev)"),
 ]
 
 ASSIGNMENTS = re.compile(r"^(?:\w+=(?:\"[^\"]*\"|'[^']*'|\S*)\s+)*")

@@ -160,7 +160,10 @@ class Running:
         return int(self.wait_line(rf"{name} is process (\d+)").group(1))
 
     def wait(self, timeout=60):
-        status = self.process.wait(timeout * SLOW)
+        try:
+            status = self.process.wait(timeout * SLOW)
+        except subprocess.TimeoutExpired as error:
+            raise AssertionError(f"it has not ended within {timeout} s:\n{self.text()}") from error
         for reader in self.readers:
             reader.join(5)
         return status

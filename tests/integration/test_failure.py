@@ -16,6 +16,10 @@ def pids_of(running, servers, workers):
     return [running.pid_of(name) for name in names]
 
 
+# Longer than a member may be silent; with PS_TEST_MATRIX=1 as long as somebody's coffee takes.
+STOPPED_S = 60 if ps_test.MATRIX else 7
+
+
 class Failure(ps_test.Case):
     def assert_nothing_left(self, pids):
         for pid in pids:
@@ -30,21 +34,22 @@ class Failure(ps_test.Case):
         return running, pids
 
     def test_a_killed_worker_is_survived_and_counted(self):
-        for args in (("--staleness", 2), ("--consistency", "bsp"), ("--aggregate",)):
+        every = (("--staleness", 2), ("--consistency", "bsp"), ("--aggregate",))
+        for args in ps_test.either(every, every[1:]):
             with self.subTest(args=args):
                 running, pids = self.start_run(
-                    "--epochs", 60, "--batch", 10, *args, servers=2, workers=4
+                    "--epochs", 20, "--batch", 10, *args, servers=2, workers=4
                 )
                 os.kill(pids[2 + 1], signal.SIGKILL)
                 self.assertEqual(running.wait(), 0, running.text())
                 running.wait_line(r"worker 1 .*signal 9")
                 report = running.report()
-                self.assert_exact(report, 60)
+                self.assert_exact(report, 20)
                 self.assertEqual(report["sessions_lost"], 1)
                 self.assert_nothing_left(pids)
 
     def test_a_killed_server_is_named_by_every_worker_and_ends_the_run(self):
-        for victim in (0, 1):
+        for victim in ps_test.either((0, 1), (1,)):
             with self.subTest(server=victim):
                 running, pids = self.start_run(*LONG)
                 address = running.wait_line(rf"server {victim} is process \d+ at (\S+)").group(1)
@@ -91,8 +96,8 @@ class Failure(ps_test.Case):
 
     def test_five_runs_on_fixed_ports_without_pause(self):
         port = ps_test.free_port(2)
-        for i in range(5):
-            interrupted = i == 2
+        for i in range(ps_test.either(5, 3)):
+            interrupted = i == ps_test.either(2, 1)
             epochs = LONG if interrupted else ("--epochs", 1, "--batch", 100)
             running = self.start(
                 "--data", self.data, "--json", "--servers", 2, "--workers", 2,
@@ -108,21 +113,31 @@ class Failure(ps_test.Case):
             self.assert_nothing_left(pids)
 
     def test_a_worker_that_is_told_to_end_gives_its_lease_back(self):
-        running, pids = self.start_run("--epochs", 60, "--batch", 10, servers=1, workers=3)
+        running, pids = self.start_run("--epochs", 40, "--batch", 10, servers=1, workers=3)
         began = time.monotonic()
         os.kill(pids[2], signal.SIGTERM)
         ps_test.wait_until("the worker has ended", lambda: not ps_test.exists(pids[2]), 5)
         self.assertLess(time.monotonic() - began, 5 * ps_test.SLOW)
         self.assertEqual(running.wait(), 0, running.text())
         report = running.report()
-        self.assert_exact(report, 60)
+        self.assert_exact(report, 40)
         self.assertEqual(report["sessions_lost"], 0)
 
     def test_a_worker_stopped_for_longer_than_the_silence_is_dropped_and_joins_anew(self):
-        running, pids = self.start_run("--epochs", 700, "--batch", 10, servers=1, workers=3)
+        running, pids = self.start_run(*LONG, servers=1, workers=3)
+        address = running.wait_line(r"server 0 is process \d+ at (\S+)").group(1)
+
+        def described():
+            return ps_test.report_of(ps_test.run(
+                "status", "--json", "--coordinator", address, program=ps_test.CTL
+            )[1])
+
         os.kill(pids[3], signal.SIGSTOP)
         try:
-            time.sleep(7)
+            time.sleep(STOPPED_S)
+            first = described()
+            self.assertEqual(first["sessions_lost"], 1)
+            ps_test.wait_until("the others go on", lambda: described()["steps"] > first["steps"])
         finally:
             os.kill(pids[3], signal.SIGCONT)
         running.wait_line(r"\[worker 2\].*worker.rejoins", 20)

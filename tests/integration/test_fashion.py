@@ -5,16 +5,18 @@ import unittest
 
 import ps_test
 
-MAIN = ("--servers", 2, "--workers", 4, "--staleness", 4, "--epochs", 5, "--seed", 1)
+MAIN = ("--servers", 2, "--workers", 4, "--staleness", 4, "--seed", 1)
 
 
+@unittest.skipIf(ps_test.SMALL, "accuracy is for an optimised build")
 @unittest.skipUnless(os.path.isdir(ps_test.FASHION), "dataset-fashion-mnist is not installed")
 class Fashion(ps_test.Case):
     ROWS = 10
 
     def test_mlp_reaches_its_accuracy(self):
         report = self.train(
-            *MAIN, "--model", "mlp", "--hidden", 128, data="fashion-mnist", timeout=120
+            *MAIN, "--epochs", 5, "--model", "mlp", "--hidden", 128,
+            data="fashion-mnist", timeout=120,
         )
         self.assertEqual((report["rows_train"], report["rows_test"]), (60000, 10000))
         self.assert_exact(report, 5)
@@ -26,20 +28,18 @@ class Fashion(ps_test.Case):
         print(f"\nmlp: accuracy {report['test_accuracy']}, {report['examples_per_s']:.0f} rows/s")
 
     def test_softmax_reaches_its_accuracy(self):
-        report = self.train(*MAIN, "--model", "softmax", data="fashion-mnist", timeout=120)
+        report = self.train(
+            *MAIN, "--epochs", 5, "--model", "softmax", data="fashion-mnist", timeout=120
+        )
         self.assertGreaterEqual(report["test_accuracy"], 0.832)
 
-    def test_eight_workers_train_as_well_as_one(self):
-        def accuracy(*args):
-            return self.train(
-                *args, "--servers", 1, "--epochs", 3, "--model", "softmax", "--seed", 1,
-                data="fashion-mnist", timeout=120,
-            )["test_accuracy"]
-
-        alone = accuracy("--workers", 1)
-        for consistency in ("bsp", "ssp:4", "asp"):
-            together = accuracy("--workers", 8, "--consistency", consistency)
-            self.assertGreater(together, alone - 0.01, consistency)
+    @unittest.skipUnless(ps_test.MATRIX, "only with PS_TEST_MATRIX=1")
+    def test_softmax_learns_more_in_twenty_epochs(self):
+        report = self.train(
+            *MAIN, "--epochs", 20, "--model", "softmax", data="fashion-mnist", timeout=300
+        )
+        self.assertGreaterEqual(report["test_accuracy"], 0.840)
+        print(f"\nsoftmax, 20 epochs: accuracy {report['test_accuracy']}")
 
 
 if __name__ == "__main__":

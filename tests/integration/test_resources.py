@@ -1,4 +1,4 @@
-"""Memory and threads: what a server holds, that it does not grow, and that few CPUs mean few threads."""
+"""What a server holds and that it does not grow; few CPUs mean few threads; large models."""
 
 import os
 import subprocess
@@ -9,8 +9,8 @@ import ps_test
 
 MIB = 1 << 20
 CGROUP = "/sys/fs/cgroup"
-# Classes of memory that hold state. Requests and replies under way ("calls") come and go.
-STATE = ("memory_bytes", "staged_bytes", "sessions_bytes", "other_bytes")
+# Classes of memory that hold state. Pages have spares, requests and replies come and go.
+STATE = ("staged_bytes", "sessions_bytes", "other_bytes")
 
 
 class Watched:
@@ -41,7 +41,7 @@ class Watched:
         def passed():
             described = self.described()
             server = described["members"][0]
-            for key in (*STATE, "calls_bytes"):
+            for key in (*STATE, "memory_bytes", "calls_bytes"):
                 least[key] = min(least.get(key, server[key]), server[key])
             time.sleep(0.1)
             return described["steps"] >= first + n
@@ -54,20 +54,22 @@ class Watched:
 class Memory(ps_test.Case):
     ROWS = 4000
 
-    def assert_same_state(self, before, after):
+    def assert_same_state(self, before, after, spare_bytes):
         self.assertEqual({k: before[k] for k in STATE}, {k: after[k] for k in STATE})
+        self.assertLessEqual(after["memory_bytes"], before["memory_bytes"] + spare_bytes)
         # Buffers that were too small once stay larger.
         self.assertLess(after["calls_bytes"], before["calls_bytes"] + (MIB >> 2))
 
     def test_many_small_steps_leave_nothing(self):
         """Small messages, so that a few bytes lost per step would be seen."""
         run = Watched(self, "--data", self.data, "--batch", 10)
-        before = run.pass_steps(2000)
+        run.pass_steps(2000)
+        before = run.pass_steps(500)
         held = ps_test.rss_bytes(run.pid)
         after = run.pass_steps(5000)
         grown = ps_test.rss_bytes(run.pid) - held
         print(f"\nserver: {grown / 1024:.0f} KiB more after 5,000 steps")
-        self.assert_same_state(before, after)
+        self.assert_same_state(before, after, 8 * 4096)
         # Heaps of threads settle; 100 bytes lost per step would be 500 kB.
         self.assertLess(grown, MIB // 3)
 
@@ -76,7 +78,8 @@ class Memory(ps_test.Case):
         run = Watched(
             self, "--data", data, "--model", "mlp", "--hidden", 400, "--batch", 10,
         )
-        before = run.pass_steps(1500)
+        run.pass_steps(1000)
+        before = run.pass_steps(500)
         held = ps_test.rss_bytes(run.pid)
         after = run.pass_steps(1000)
         grown = ps_test.rss_bytes(run.pid) - held
@@ -86,7 +89,7 @@ class Memory(ps_test.Case):
             f"\nserver: {grown / MIB:.1f} MiB more after 1,000 steps, "
             f"{rest / MIB:.1f} MiB besides tables and optimizer state"
         )
-        self.assert_same_state(before, after)
+        self.assert_same_state(before, after, MIB)  # Eight spare pages in each of four tables.
         self.assertLess(rest, 64 * MIB)
         # Messages of 1.3 MB lie in the heaps of five threads: room for three of them is noise.
         self.assertLess(grown, 4 * MIB)
@@ -95,7 +98,9 @@ class Memory(ps_test.Case):
             f"server: copied {server['copied_push_bytes'] / pushed:.4f} bytes per byte pushed, "
             f"{server['copied_pull_bytes'] / pulled:.4f} per byte pulled"
         )
-        self.assertEqual(server["copied_push_bytes"] + server["copied_pull_bytes"], 0)
+        # A float that straddles two received slices is put together in four bytes; no more.
+        self.assertLess(server["copied_push_bytes"] / pushed, 0.001)
+        self.assertEqual(server["copied_pull_bytes"], 0)
 
 
 @unittest.skipIf(ps_test.SMALL, "much memory and arithmetic")
@@ -105,16 +110,16 @@ class Large(ps_test.Case):
 
     def test_two_hundred_megabytes_of_weights_train_and_are_pulled_whole(self):
         report, tensors = self.model(
-            "--servers", 2, "--workers", 1, "--model", "mlp", "--hidden", "7000,6300",
+            "--servers", 2, "--workers", 1, "--model", "mlp", "--hidden", "7000,6400",
             "--batch", 20, "--epochs", 1, "--lr", 0.01, timeout=200,
         )
         self.assert_exact(report, 1)
         self.assertEqual(report["steps"], 2)
         sizes = {name: shape for name, (shape, _) in tensors.items()}
         self.assertEqual(sizes["mlp.0.weight"], [784, 7000])
-        self.assertEqual(sizes["mlp.1.weight"], [7000, 6300])
+        self.assertEqual(sizes["mlp.1.weight"], [7000, 6400])
         n_bytes = sum(4 * len(values) for _, values in tensors.values())
-        self.assertGreater(n_bytes, 190 * MIB)
+        self.assertGreater(n_bytes, 200e6)
         for name, (_, values) in tensors.items():
             if name.endswith("weight"):  # Every block has come: none is left at zero.
                 for first in range(0, len(values), 4096):
@@ -129,39 +134,44 @@ class Processors(ps_test.Case):
     ROWS = 2000
 
     def threads_under(self, *under):
-        """({lane}, {thread of the worker that computes}) of a cluster started under a limit."""
+        """Lanes of a server and threads of a worker, started under a limit: {name: CPU ticks}."""
         running = self.start(
             "--data", self.data, "--servers", 1, "--workers", 1, "--epochs", 100000,
-            "--model", "mlp", "--hidden", 200, "--batch", 100, under=under,
+            "--model", "mlp", "--hidden", 200, "--batch", 500, under=under,
         )
         server, worker = running.pid_of("server 0"), running.pid_of("worker 0")
         running.wait_line(r"epoch \d+/")
         before = ps_test.threads_of(worker)
         time.sleep(1 * ps_test.SLOW)
-        after = ps_test.threads_of(worker)
-        spent = {
-            name: after[tid][1] - before.get(tid, (name, 0))[1] for tid, (name, _) in after.items()
-        }
+        spent = {}
+        for thread, (name, ticks) in ps_test.threads_of(worker).items():
+            of_name = spent.setdefault(name, [])
+            of_name.append(ticks - before.get(thread, (name, 0))[1])
         lanes = [n for n, _ in ps_test.threads_of(server).values() if n.startswith("lane-")]
-        busy = [name for name, ticks in spent.items() if ticks > 0.2 * sum(spent.values())]
-        return lanes, busy, spent
+        return sorted(lanes), spent
+
+    def assert_one_computes(self, spent):
+        """Threads that a library made for itself have the name of the process, like the first."""
+        self.assertEqual(len(spent["train"]), 1, spent)
+        self.assertGreater(spent["train"][0], 0, spent)
+        self.assertLess(sum(spent["ps-worker"]), 1 + 0.1 * spent["train"][0], spent)
 
     def test_on_one_cpu_there_is_one_lane_and_one_thread_that_computes(self):
-        lanes, busy, spent = self.threads_under("taskset", "-c", "0")
+        lanes, spent = self.threads_under("taskset", "-c", "0")
         self.assertEqual(lanes, ["lane-0"])
-        self.assertIn("train", busy, spent)
-        if ps_test.SLOW == 1:
-            self.assertEqual(busy, ["train"], spent)
+        self.assert_one_computes(spent)
+        self.assertEqual(len(spent["ps-worker"]), 1, spent)
 
     def test_without_a_limit_there_is_a_lane_per_cpu_up_to_four(self):
-        lanes, _, _ = self.threads_under()
+        lanes, spent = self.threads_under()
         self.assertEqual(len(lanes), min(4, len(os.sched_getaffinity(0))))
+        self.assert_one_computes(spent)
 
     def test_under_a_quota_of_half_a_cpu_there_is_one_lane(self):
         group, under = self.make_group()
-        lanes, busy, spent = self.threads_under(*under)
+        lanes, spent = self.threads_under(*under)
         self.assertEqual(lanes, ["lane-0"], group)
-        self.assertIn("train", busy, spent)
+        self.assert_one_computes(spent)
 
     def make_group(self):
         """A control group with half a CPU, version 2 or 1: (its folder, words to start in it)."""

@@ -158,6 +158,11 @@ class Usage(ps_test.Case):
         self.refuse(*args, "--hidden", "9", program=ps_test.WORKER, says=["mlp.0.weight"])
         self.assertIsNone(first.process.poll())
 
+    @unittest.skipIf(os.environ.get("PS_TEST_PLANT") == "1", "bugs can be planted in this build")
+    def test_bugs_can_be_planted_in_test_builds_only(self):
+        for bug in ("gate-off-by-one", "dedupe-off", "dead-in-minimum"):
+            self.refuse("--plant", bug, program=ps_test.SERVER, says=["--plant"])
+
     def test_help_and_version(self):
         for program in (ps_test.RUN, ps_test.SERVER, ps_test.WORKER, ps_test.CTL):
             status, stdout, stderr = ps_test.run("--help", program=program)

@@ -153,7 +153,7 @@ static void draw_mishaps(struct sim_plan *plan, struct ps_rng *rng)
         plan->n_mishaps = 1;
         plan->mishaps[0].kind = SIM_SERVER_DIES;
         plan->mishaps[0].server = 1; /* Not the coordinator: somebody has to notice. */
-        plan->mishaps[0].lasts_ns = 4 * silence_ns + 2 * plan->grace_ms * SIM_MS;
+        plan->mishaps[0].lasts_ns = 4 * silence_ns + UINT64_C(2) * plan->grace_ms * SIM_MS;
     }
     plan->heal_ns = between(rng, 1, 12) * SIM_S;
 }

@@ -321,7 +321,8 @@ static bool over(struct sim_worker *worker)
 static bool move(struct sim_worker *worker)
 {
     ps_client_view(worker->client, &worker->view);
-    if (worker->staged) {
+    /* A fenced session is told of no lease, which is no sign that its unit was in the list. */
+    if (worker->staged && !worker->view.fenced && worker->view.lost.status == PS_OK) {
         unstage(worker);
     }
     if (over(worker) || worker->pushing || worker->thinking || worker->staged) {

@@ -1,7 +1,6 @@
 /*
- * test_coord.c — the coordinator's shell as its members see it: over the direct transport, in
- * virtual time. The decisions are tested with the core; here: who is told what, when, and what is
- * written before.
+ * test_coord.c — the coordinator's shell as its members see it, over the direct transport and in
+ * virtual time: who is told what, when, and what is written before.
  */
 #include <string.h>
 
@@ -11,7 +10,6 @@
 static struct rig rig;
 static struct rig_call call;
 static struct rig_call second;
-
 static char sgd[] = "sgd";
 static char words[] = "words";
 

@@ -1,5 +1,6 @@
 /*
- * test_store.c — the promises of struct ps_store, run over every kind; and what is special to files.
+ * test_store.c — the promises of struct ps_store, run over every kind, and what is special to
+ * files.
  */
 #include <string.h>
 

@@ -43,6 +43,7 @@ struct rig {
     float gradients[RIG_N_FLOATS];  /* In the order of slots: weights, bias. */
     struct ps_lane_update update;
     bool updated;
+    uint64_t n_straddlers_max; /* Floats that lay over a slice's end; each is put together. */
 };
 
 extern struct rig rig;
