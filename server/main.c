@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <unistd.h>
+
 #include "base/assert.h"
 #include "obs/log.h"
 #include "os/alloc.h"
@@ -41,6 +43,7 @@ struct daemon {
     struct ps_timer linger;
     char store_path[4096];
     bool stopping;
+    bool stopped; /* In order: nothing is under way any more. */
     int exit_status;
 };
 
@@ -49,6 +52,7 @@ static const struct ps_creds insecure = {.kind = PS_CREDS_INSECURE};
 static void stopped(void *arg)
 {
     struct daemon *daemon = arg;
+    daemon->stopped = true;
     ps_loop_stop(daemon->loop);
 }
 
@@ -187,6 +191,10 @@ static int serve(struct daemon *daemon)
     (void)printf("ready address=%s\n", ps_server_address(daemon->server));
     (void)fflush(stdout);
     ps_loop_run(daemon->loop);
+    if (!daemon->stopped) { /* A second signal: the process ends around what is under way. */
+        (void)fflush(NULL);
+        _exit(daemon->exit_status);
+    }
     clean_up(daemon);
     return daemon->exit_status;
 }

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include <unistd.h>
+
 #include "base/bytes.h"
 #include "num/blas.h"
 #include "obs/log.h"
@@ -56,6 +58,10 @@ int main(int argc, char **argv)
     ps_log_name_set("ps-run");
     ps_log_level_set((enum ps_log_level)run.options.log_level);
     int exit_status = run_all(&run);
+    if (run.abandoned) {
+        (void)fflush(NULL);
+        _exit(exit_status); /* Not exit: it would pull libraries from under the thread. */
+    }
     ps_train_plan_close(&run.plan);
     return exit_status;
 }

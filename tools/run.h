@@ -28,6 +28,7 @@ struct run {
     struct ps_report report;
     struct ps_outcome_lists lists;         /* Of the report. */
     char model_path[PS_FINISH_PATH_BYTES]; /* Empty: none was written. */
+    bool abandoned; /* A thread still uses the plan: the process ends around it. */
 };
 
 /** Train on a cluster. @return the exit status; what went wrong has been said. */

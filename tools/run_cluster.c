@@ -564,6 +564,7 @@ static void close_cluster(struct cluster *c)
     }
     ps_ask_forget(&c->ask);
     if (c->finisher != NULL && !c->finished) {
+        c->run->abandoned = true;
         return;
     }
     ps_thread_exec_destroy(c->finisher);

@@ -68,9 +68,15 @@ int run_result(struct run *run)
             return 74;
         }
     }
+    int exit_status = 0;
     if (run->options.json) {
-        return print_json(run);
+        exit_status = print_json(run);
+    } else {
+        print_summary(run);
     }
-    print_summary(run);
-    return 0;
+    if (exit_status == 0 && fflush(stdout) != 0) { /* Else a full disk would look like success. */
+        (void)fprintf(stderr, "ps-run: the result cannot be written to standard output\n");
+        exit_status = 74;
+    }
+    return exit_status;
 }

@@ -8,6 +8,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include <unistd.h>
+
 #include "ask.h"
 #include "num/blas.h"
 #include "obs/log.h"
@@ -201,8 +203,9 @@ static int run(struct worker *worker)
         while (!worker->trained && !worker->hurried) {
             ps_loop_run(worker->loop);
         }
-        if (!worker->trained) {
-            return 0; /* Threads still run: the process ends around them. */
+        if (!worker->trained) { /* Threads still run: the process ends around them. */
+            (void)fflush(NULL);
+            _exit(0); /* Not exit: it would pull libraries from under them. */
         }
         status = worker->err.status;
     }

@@ -56,9 +56,18 @@ static double mean_loss(const Ps__V1__EpochProgress *epoch)
                                                  : (double)NAN;
 }
 
+/* The coordinator shows the last epochs begun; those before them are done. */
+static uint32_t epochs_not_shown(const Ps__V1__DescribeReply *describe)
+{
+    return describe->n_epochs > 0 ? describe->epochs[0]->epoch : 0;
+}
+
 static double rows_done(const Ps__V1__DescribeReply *describe)
 {
-    double done = 0.0;
+    if (describe->definition == NULL) {
+        return 0.0;
+    }
+    double done = (double)describe->definition->rows * (double)epochs_not_shown(describe);
     for (size_t i = 0; i < describe->n_epochs; i++) {
         const Ps__V1__EpochProgress *epoch = describe->epochs[i];
         if (epoch->units > 0) {
@@ -91,7 +100,7 @@ void ps_outcome_progress(const Ps__V1__DescribeReply *describe, struct ps_progre
 
 static void report_job(const Ps__V1__DescribeReply *describe, struct ps_report *report)
 {
-    report->epochs = 0;
+    report->epochs = epochs_not_shown(describe);
     for (size_t i = 0; i < describe->n_epochs; i++) {
         const Ps__V1__EpochProgress *epoch = describe->epochs[i];
         report->epochs += epoch->units_done == epoch->units ? 1 : 0;

@@ -28,11 +28,11 @@
 #define PS_CALL_SLOTS_MAX     64u         /* Slots named in one call: all of them. */
 #define PS_CALL_PARTS_MAX     512u        /* Blocks named in one call; small tables share calls. */
 
-#define PS_SEQUENCES_OPEN_MAX 1024u         /* Per stream; beyond it the server answers BUSY. */
-#define PS_FRAGMENTS_MAX      64u           /* Calls that carry one slot's share of one unit. */
-#define PS_PARKED_PULLS_MAX   1024u         /* Pulls one lane may hold back while a worker lags. */
+#define PS_SEQUENCES_OPEN_MAX 1024u /* Per stream; beyond it the server answers BUSY. */
+#define PS_FRAGMENTS_MAX      64u   /* Calls that carry one slot's share of one unit. */
+#define PS_PARKED_PULLS_MAX   1024u /* Pulls one lane may hold back while a worker lags. */
 
-#define PS_LEASES_MAX       (1u << 20) /* Leases (parts x epochs) of one job. */
+#define PS_LEASES_MAX (1u << 20) /* Leases (parts x epochs) of one job. */
 
 #define PS_HEARTBEAT_MS    250u  /* Attend messages in both directions. */
 #define PS_STREAM_GRACE_MS 1000u /* A session whose stream broke may return within. */

@@ -6,8 +6,8 @@
 
 /**
  * Have the kernel kill this process (SIGKILL) when the thread that started it ends, however that
- * ends. Call first in main of a daemon that ps-run starts: a parent that ended before the call is
- * not noticed.
+ * ends. Call first in main of a daemon that ps-run starts. A parent that ended before the call is
+ * noticed by our standard output, if that is a pipe which it read.
  */
 void ps_os_die_with_parent(void);
 

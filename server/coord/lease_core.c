@@ -78,7 +78,8 @@ enum ps_status ps_lease_plan_make(const struct ps_lease_job *job, struct ps_leas
     uint64_t n_leases = count_leases(&plan, plan.units_per_lease);
     if (n_leases > PS_LEASES_MAX) {
         return ps_fail(err, PS_ERR_INVALID,
-                       "the data fall into more than %u leases; raise batch or units_per_lease",
+                       "the data fall into more than %u leases; raise batch or units_per_lease, or "
+                       "lower epochs",
                        PS_LEASES_MAX);
     }
     PS_ASSERT(plan.epochs > 0); /* check_job has seen to it. */

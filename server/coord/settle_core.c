@@ -254,11 +254,22 @@ static void decide_step(struct ps_coord_core *core)
     }
 }
 
+/*
+ * Every push of the job is in the servers, so the min clock may go as far as anybody has come. It
+ * must: the last to finish may have left it behind somebody who ran ahead and waits for weights.
+ */
 static void finish_job(struct ps_coord_core *core, uint64_t now_ms)
 {
-    if (core->state == PS_COORD_RUNNING && ps_lease_pool_done(&core->pool)) {
-        core->state = PS_COORD_DONE;
-        core->done_ms = now_ms;
+    if (core->state != PS_COORD_RUNNING || !ps_lease_pool_done(&core->pool)) {
+        return;
+    }
+    core->state = PS_COORD_DONE;
+    core->done_ms = now_ms;
+    for (uint32_t i = 0; i < core->n_members; i++) {
+        const struct ps_coord_member *member = &core->members[i];
+        if (member->used && member->kind == PS_COORD_WORKER) {
+            core->min_clock = larger(core->min_clock, member->clock);
+        }
     }
 }
 

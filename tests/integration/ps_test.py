@@ -288,6 +288,7 @@ class Case(unittest.TestCase):
 
     ROWS = 1000
     SIDE = 8
+    PATIENCE_S = 3  # For processes to end after their test.
 
     @classmethod
     def setUpClass(cls):
@@ -305,7 +306,7 @@ class Case(unittest.TestCase):
 
     def leave_nothing(self, tag):
         """Runs last, also after a failure: what the test started is gone, or killed and told."""
-        end = time.monotonic() + 3 * SLOW
+        end = time.monotonic() + self.PATIENCE_S * SLOW
         while (left := tagged(tag)) and time.monotonic() < end:
             time.sleep(0.02)
         for pid in left:
@@ -330,6 +331,7 @@ class Case(unittest.TestCase):
         )
         self.assertEqual(status, 0, stderr)
         self.assertNotIn("Sanitizer", stderr)
+        self.assertNotIn("not every worker left", stderr)
         return report_of(stdout)
 
     def model(self, *args, name="model", **kwargs):

@@ -78,21 +78,23 @@ class Memory(ps_test.Case):
         run = Watched(
             self, "--data", data, "--model", "mlp", "--hidden", 400, "--batch", 10,
         )
-        run.pass_steps(1000)
+        run.pass_steps(500)
         before = run.pass_steps(500)
-        held = ps_test.rss_bytes(run.pid)
-        after = run.pass_steps(1000)
-        grown = ps_test.rss_bytes(run.pid) - held
+        grown = []
+        # Messages of 1.3 MB lie in the heaps of five threads, which settle one by one.
+        while len(grown) < 6 and (not grown or grown[-1] > MIB):
+            held = ps_test.rss_bytes(run.pid)
+            after = run.pass_steps(1000)
+            grown.append(ps_test.rss_bytes(run.pid) - held)
         server = run.server()
         rest = ps_test.rss_bytes(run.pid) - server["memory_bytes"]
         print(
-            f"\nserver: {grown / MIB:.1f} MiB more after 1,000 steps, "
-            f"{rest / MIB:.1f} MiB besides tables and optimizer state"
+            f"\nserver: {', '.join(f'{g / MIB:.1f}' for g in grown)} MiB more after each 1,000 "
+            f"steps, {rest / MIB:.1f} MiB besides tables and optimizer state"
         )
         self.assert_same_state(before, after, MIB)  # Eight spare pages in each of four tables.
         self.assertLess(rest, 64 * MIB)
-        # Messages of 1.3 MB lie in the heaps of five threads: room for three of them is noise.
-        self.assertLess(grown, 4 * MIB)
+        self.assertLessEqual(grown[-1], MIB, grown)
         pushed, pulled = server["bytes_pushed"], server["bytes_pulled"]
         print(
             f"server: copied {server['copied_push_bytes'] / pushed:.4f} bytes per byte pushed, "
@@ -160,7 +162,8 @@ class Processors(ps_test.Case):
         lanes, spent = self.threads_under("taskset", "-c", "0")
         self.assertEqual(lanes, ["lane-0"])
         self.assert_one_computes(spent)
-        self.assertEqual(len(spent["ps-worker"]), 1, spent)
+        if ps_test.SLOW == 1:  # Sanitizers have a thread of their own.
+            self.assertEqual(len(spent["ps-worker"]), 1, spent)
 
     def test_without_a_limit_there_is_a_lane_per_cpu_up_to_four(self):
         lanes, spent = self.threads_under()

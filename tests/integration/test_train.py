@@ -8,7 +8,7 @@ CONSISTENCIES = [
     ("--consistency", "bsp"),
     ("--consistency", "ssp:1"),
     ("--consistency", "ssp:4"),
-    ("--consistency", "ssp:4", "--prefetch", "0"),
+    ("--consistency", "ssp:4", "--prefetch", "1"),
     ("--consistency", "asp"),
     ("--consistency", "bsp", "--aggregate"),
     ("--consistency", "bsp", "--aggregate", "--backup-workers", "1"),
@@ -70,7 +70,18 @@ class Train(ps_test.Case):
             )
             self.assert_exact(report, 3)
 
+    def test_a_worker_without_more_units_waits_for_nobody(self):
+        # Leases of one unit: whoever has done the job's last one has no reason to pull again.
+        data = ps_test.make_idx(f"{self.folder}/few", rows=41, side=4)
+        for _ in range(ps_test.either(6, 3)):
+            report = self.train(
+                "--servers", 1, "--workers", 4, "--staleness", 1, "--batch", 1, "--epochs", 2,
+                "--units-per-lease", 1, data=data,
+            )
+            self.assert_exact(report, 2)
+
     def test_one_worker_twice_gives_the_same_bits(self):
+        alike = []  # Nobody to be ahead of: the consistency makes no difference.
         for args in ps_test.either(CONSISTENCIES[:-1], FEW):
             with self.subTest(args=args):
                 models = [
@@ -81,6 +92,10 @@ class Train(ps_test.Case):
                     for i, servers in enumerate((1, 2))
                 ]
                 self.assertEqual(models[0], models[1])
+                if "--prefetch" not in args and "--aggregate" not in args:
+                    alike.append(models[0])
+        for model in alike:
+            self.assertEqual(model, alike[0])
 
     def test_aggregate_equals_one_process_with_one_big_batch(self):
         args = ("--batch", 60, "--epochs", 2, "--seed", 3, "--model", "mlp", "--hidden", 16)

@@ -147,8 +147,12 @@ class Usage(ps_test.Case):
         server = self.start("--listen", "127.0.0.1:0", program=ps_test.SERVER)
         address = server.wait_line(r"ready address=(\S+)", stdout=True).group(1)
         args = ["--coordinator", address, "--data", self.data, "--model", "mlp", "--seed", "1"]
-        # It waits for a second worker that never comes, so the job stays defined.
-        first = self.start(*args, "--hidden", "8", "--workers", "2", program=ps_test.WORKER)
+        # It waits for a third worker that never comes (the one refused has joined for a moment), so
+        # the job stays defined.
+        first = self.start(
+            *args, "--hidden", "8", "--workers", "3", "--start-timeout", "0",
+            program=ps_test.WORKER,
+        )
         ps_test.wait_until(
             "the first worker has defined its tables",
             lambda: "mlp.1.bias" in ps_test.run(
@@ -156,6 +160,12 @@ class Usage(ps_test.Case):
             )[1],
         )
         self.refuse(*args, "--hidden", "9", program=ps_test.WORKER, says=["mlp.0.weight"])
+        # Another rate, or features that are not centred, would spoil the model without a word.
+        for other in (("--lr", "0.7"), ("--no-center",)):
+            self.refuse(
+                *args, *other, "--hidden", "8", "--workers", "3", "--start-timeout", "0",
+                program=ps_test.WORKER, says=["defining the job", "model"],
+            )
         self.assertIsNone(first.process.poll())
 
     @unittest.skipIf(os.environ.get("PS_TEST_PLANT") == "1", "bugs can be planted in this build")

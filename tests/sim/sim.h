@@ -20,6 +20,7 @@
 
 struct sim_options {
     uint64_t seed;
+    uint32_t attempt;    /* The same plan in another schedule: see sim_missed. */
     enum ps_plant plant; /* In builds with -Dplant=true. */
     bool verbose;        /* Print the trace as it happens. */
 };
@@ -65,6 +66,7 @@ struct sim {
     /* What the run has met: a seed that met too little proves nothing. */
     uint64_t n_parked;
     uint64_t n_expired;
+    const char *missed;
     uint64_t end_ns;
 };
 
@@ -73,6 +75,9 @@ void sim_run(struct sim *sim);
 
 /** What went wrong first; NULL: every promise held. */
 const char *sim_broken_promise(const struct sim *sim);
+
+/** What the run should have met and did not, so that it proves little; NULL: nothing. */
+const char *sim_missed(const struct sim *sim);
 
 /** Where everybody stands, to standard error. */
 void sim_print(const struct sim *sim);

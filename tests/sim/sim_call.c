@@ -148,15 +148,14 @@ static void end_early(struct sim_request *rpc, uint64_t after_ns)
     }
 }
 
-/* The caller of a lost message: its connection mostly proves dead before the deadline. */
+/* The caller of a lost message: its connection mostly proves dead before the deadline, and always
+ * within a few seconds, by its keepalive. */
 static void lose(struct sim_request *rpc, const struct sim_node *where, const char *what)
 {
     struct sim_world *world = rpc->net->world;
     rpc->net->counts.n_lost++;
     sim_trace(world, where, what, rpc->method, 0, 0);
-    if (!sim_chance(world, 60)) {
-        end_early(rpc, sim_below(world, 2 * SIM_S));
-    }
+    end_early(rpc, sim_chance(world, 60) ? 3 * SIM_S : sim_below(world, 2 * SIM_S));
 }
 
 static void run_travel(struct sim_event *event);

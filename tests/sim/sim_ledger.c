@@ -2,7 +2,6 @@
 #include "sim/sim_ledger.h"
 
 #include <inttypes.h>
-#include <math.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
@@ -79,8 +78,14 @@ void sim_ledger_known(struct sim_ledger *ledger, uint32_t unit, uint32_t epoch, 
 
 void sim_ledger_try(struct sim_ledger *ledger, uint32_t unit, uint64_t step)
 {
-    ledger->units[unit].tried = true;
-    ledger->units[unit].tried_step = step;
+    struct sim_unit *at = &ledger->units[unit];
+    bool known = false;
+    for (uint32_t i = 0; i < at->n_tries; i++) {
+        known = known || at->tries[i] == step;
+    }
+    if (!known && at->n_tries < SIM_TRIES_MAX) {
+        at->tries[at->n_tries++] = step;
+    }
 }
 
 static bool holds(const struct sim_look *look, uint32_t unit)
@@ -179,7 +184,7 @@ static bool judge_cell(struct sim_ledger *ledger, const struct sim_look *look, u
         }
         return false;
     }
-    if (!at->tried) {
+    if (at->n_tries == 0) {
         sim_break(world, "%s pulled unit %u, which nobody pushed", who, unit);
     }
     if (at->value != 0.0f && !same_bits(at->value, value)) {
@@ -250,42 +255,6 @@ void sim_ledger_check_clocks(struct sim_ledger *ledger)
 
 /* ---- The end ------------------------------------------------------------------------------- */
 
-/* Units of a step must agree on N, the rows of their step, and make up N together. */
-static void close_step(struct sim_ledger *ledger, uint64_t step)
-{
-    double rows = 0.0;
-    double said = 0.0;
-    for (uint32_t i = 0; i < ledger->n_units; i++) {
-        const struct sim_unit *unit = &ledger->units[i];
-        if (!unit->acked || unit->acked_step != step || unit->n_rows == 0) {
-            continue;
-        }
-        double n = (double)SIM_GRADIENT * unit->n_rows / (double)unit->value;
-        rows += unit->n_rows;
-        if (said > 0.0 && fabs(n - said) > 0.001 * said) {
-            sim_break(ledger->world, "average: units of step %" PRIu64 " were divided by %g and %g",
-                      step, said, n);
-        }
-        said = n;
-    }
-    if (fabs(rows - said) > 0.001 * rows) {
-        sim_break(ledger->world, "average: step %" PRIu64 " has %g rows and was divided by %g",
-                  step, rows, said);
-    }
-}
-
-static void close_averages(struct sim_ledger *ledger)
-{
-    uint64_t last = 0;
-    for (uint32_t i = 0; i < ledger->n_units; i++) {
-        uint64_t step = ledger->units[i].acked_step;
-        last = ledger->units[i].acked && step > last ? step : last;
-    }
-    for (uint64_t step = 0; step <= last; step++) {
-        close_step(ledger, step);
-    }
-}
-
 /* Every row of the data in exactly `epochs` finished units. */
 static void close_rows(struct sim_ledger *ledger)
 {
@@ -307,25 +276,10 @@ static void close_rows(struct sim_ledger *ledger)
     }
 }
 
-/*
- * What the dead had staged may be averaged without any worker being told: then the content says
- * that it is in, and the latest try at which step.
- */
-static void close_unheard(struct sim_ledger *ledger)
-{
-    for (uint32_t i = 0; i < ledger->n_units; i++) {
-        struct sim_unit *unit = &ledger->units[i];
-        if (!unit->acked && unit->value != 0.0f) {
-            unit->acked = true;
-            unit->acked_step = unit->tried_step;
-        }
-    }
-}
-
 void sim_ledger_close(struct sim_ledger *ledger, const float *values)
 {
     if (aggregated(ledger)) {
-        close_unheard(ledger);
+        sim_average_close(ledger);
     }
     for (uint32_t i = 0; i < ledger->n_units; i++) {
         const struct sim_unit *unit = &ledger->units[i];
@@ -335,7 +289,4 @@ void sim_ledger_close(struct sim_ledger *ledger, const float *values)
         }
     }
     close_rows(ledger);
-    if (aggregated(ledger)) {
-        close_averages(ledger);
-    }
 }

@@ -28,6 +28,7 @@
 #define SIM_BLOCKS_MAX   40u
 #define SIM_LOOKS_MAX    2048u
 #define SIM_ACKS_MAX     1024u
+#define SIM_TRIES_MAX    16u   /* Per unit; more are not remembered. */
 #define SIM_BLOCK_FLOATS 4096u /* Of tables with less than 64 * 4096 elements. */
 #define SIM_GRADIENT     60.0f /* Aggregated: divisible by 1 to 6. */
 
@@ -59,12 +60,12 @@ struct sim_unit {
     uint32_t n_rows;
     uint32_t epoch;
     bool known;        /* Some worker held it: rows and epoch are set. */
-    bool tried;        /* A push of it was started. */
     bool acked;        /* Applied, as far as a worker was told. */
     uint64_t acked_ns; /* First time. */
     uint64_t acked_step;
-    uint64_t tried_step; /* Of the latest push: the step of one whose worker died unheard. */
-    float value;         /* As first seen; 0: not seen. */
+    uint64_t tries[SIM_TRIES_MAX]; /* Steps at which pushes of it began. */
+    uint32_t n_tries;
+    float value;                      /* As first seen; 0: not seen. */
     uint64_t seen_ns[SIM_BLOCKS_MAX]; /* First look that showed it, ended; 0: none. */
 };
 
@@ -109,6 +110,13 @@ void sim_ledger_judge(struct sim_ledger *ledger, struct sim_look *look, const fl
 
 /** Was every pull told a min clock that its bound allows? Asked last: content comes first. */
 void sim_ledger_check_clocks(struct sim_ledger *ledger);
+
+/**
+ * Aggregated, at the end: every step divided by exactly the rows of its units. What the dead had
+ * staged may be in without any worker having been told: then its value says in which of the steps
+ * at which it was tried, and it counts as acknowledged from now on. In sim_average.c.
+ */
+void sim_average_close(struct sim_ledger *ledger);
 
 /** After all is done and quiet: the whole job must be in `values`, each row once an epoch. */
 void sim_ledger_close(struct sim_ledger *ledger, const float *values);

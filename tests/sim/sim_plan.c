@@ -46,7 +46,8 @@ static void draw_job(struct sim_plan *plan, struct ps_rng *rng)
     plan->batch = (uint32_t)between(rng, 2, 12);
     plan->rows = steps * plan->batch - ps_rng_below(rng, plan->batch);
     plan->epochs = (uint32_t)between(rng, 1, 2);
-    plan->units_per_lease = (uint32_t)between(rng, 1, 6);
+    uint64_t share = aggregate ? steps : steps / (UINT64_C(2) * plan->n_workers);
+    plan->units_per_lease = (uint32_t)between(rng, 1, share < 6 ? share : 6);
     plan->start_timeout_ms = (uint32_t)between(rng, 500, 2000);
 }
 
@@ -87,7 +88,7 @@ static void draw_faults(struct sim_plan *plan, struct ps_rng *rng)
     *faults = (struct sim_faults){
         .delay_ns = between(rng, 50, 1500) * SIM_US,
         .lost_pm = (uint32_t)between(rng, 5, 30),
-        .lost_call = between(rng, 25, 60),
+        .lost_call = between(rng, 20, 50),
         .late_ns = between(rng, 1, 20) * SIM_S,
     };
     if (one_in(rng, 2)) {
@@ -114,7 +115,7 @@ static struct sim_mishap *add_mishap(struct sim_plan *plan, struct ps_rng *rng,
     uint64_t n_units = sim_plan_units(plan);
     *mishap = (struct sim_mishap){
         .kind = kind,
-        .after_units = (uint32_t)ps_rng_below(rng, n_units * 2 / 3),
+        .after_units = (uint32_t)between(rng, 1, n_units * 2 / 3),
         .after_ns = ps_rng_below(rng, 30 * SIM_MS),
         .worker = (uint32_t)ps_rng_below(rng, plan->n_workers),
         .server = (uint32_t)ps_rng_below(rng, plan->n_servers),
@@ -136,7 +137,10 @@ static void draw_mishaps(struct sim_plan *plan, struct ps_rng *rng)
         enum sim_mishap_kind kind = (enum sim_mishap_kind)ps_rng_below(rng, SIM_SERVER_DIES);
         struct sim_mishap *mishap = add_mishap(plan, rng, kind);
         switch (kind) {
-        case SIM_WORKER_PAUSES: mishap->lasts_ns = ps_rng_below(rng, 2 * silence_ns); break;
+        case SIM_WORKER_PAUSES: /* Of two workers one has to be there when the other expires. */
+            mishap->lasts_ns =
+                ps_rng_below(rng, plan->n_workers > 2 ? 2 * silence_ns : silence_ns / 2);
+            break;
         case SIM_SERVER_PAUSES:
             mishap->lasts_ns = ps_rng_below(rng, plan->grace_ms * SIM_MS / 2);
             break;

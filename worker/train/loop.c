@@ -2,6 +2,7 @@
 #include "train/loop.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/bytes.h"
 #include "base/mem.h"
@@ -105,8 +106,13 @@ static enum ps_status define_tables(struct ps_trainer *t, uint32_t *tables)
 static enum ps_status define_job(struct ps_trainer *t)
 {
     const struct ps_train_plan *plan = t->plan;
+    /* All that makes workers one job: a different rate or raw features would spoil it silently. */
+    char model[PS_TRAIN_TEXT_BYTES + 256];
+    (void)snprintf(model, sizeof(model), "%s lr=%.9g schedule=%.120s features=%s", plan->model_text,
+                   (double)plan->schedule.rate, plan->options.schedule,
+                   plan->mean != NULL ? "centred" : "raw");
     struct ps_job_def def = {
-        .model = plan->model_text,
+        .model = model,
         .data = plan->data_text,
         .rows = plan->train->n_rows,
         .batch = plan->options.batch,

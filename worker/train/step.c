@@ -201,9 +201,31 @@ static enum ps_status step_prefetch(struct ps_trainer *t, const struct unit *uni
     return PS_OK;
 }
 
-/* Push and pull in the same calls, where the bound allows it. */
+/* Push alone: the next pull may have to wait for everybody's push, this one included. */
+static enum ps_status step_push(struct ps_trainer *t, const struct unit *unit)
+{
+    enum ps_status status = compute(t, unit);
+    if (status != PS_OK) {
+        return status;
+    }
+    struct ps_push push = make_push(t, unit);
+    ps_blocking_push_start(t->blocking, &push);
+    status = wait_push(t, &push);
+    if (status == PS_OK) {
+        tick(t);
+    }
+    return status;
+}
+
+/*
+ * Push and pull in the same calls, where the bound allows it. Not after the last unit of a lease:
+ * who holds none does not count, so the min clock need not ever reach what such a pull waits for.
+ */
 static enum ps_status step_push_pull(struct ps_trainer *t, const struct unit *unit)
 {
+    if (t->unit + 1 >= t->lease.n_units) {
+        return step_push(t, unit);
+    }
     enum ps_status status = compute(t, unit);
     if (status != PS_OK) {
         return status;
@@ -219,22 +241,6 @@ static enum ps_status step_push_pull(struct ps_trainer *t, const struct unit *un
     enum ps_status pulled = wait_pull(t, next);
     t->side = 1 - t->side;
     return status != PS_OK ? status : pulled;
-}
-
-/* The next pull has to wait for everybody's push, this one included. */
-static enum ps_status step_bsp(struct ps_trainer *t, const struct unit *unit)
-{
-    enum ps_status status = compute(t, unit);
-    if (status != PS_OK) {
-        return status;
-    }
-    struct ps_push push = make_push(t, unit);
-    ps_blocking_push_start(t->blocking, &push);
-    status = wait_push(t, &push);
-    if (status == PS_OK) {
-        tick(t);
-    }
-    return status;
 }
 
 /* Stage this unit's gradient, if it has rows. PS_OK with *ret_late: the step was closed before. */
@@ -314,7 +320,7 @@ enum ps_status ps_trainer_step(struct ps_trainer *t)
                        t->lease.id);
     }
     if (t->plan->consistency.mode == PS_CONSISTENCY_BSP) {
-        return step_bsp(t, &unit);
+        return step_push(t, &unit);
     }
     return t->plan->prefetch ? step_prefetch(t, &unit) : step_push_pull(t, &unit);
 }

@@ -390,6 +390,25 @@ START_TEST(the_job_is_done_when_every_lease_is_finished)
 }
 END_TEST
 
+START_TEST(nobody_who_ran_ahead_waits_for_a_clock_when_the_job_is_done)
+{
+    uint32_t a = 0;
+    uint32_t b = 0;
+    start_plain(&a, &b);
+    bench_report(&bench, b, 1, 2, 1);
+    uint64_t clock = 1;
+    while (at(a)->lease != 0) {
+        clock += 2;
+        bench_report(&bench, a, clock, at(a)->lease, 2);
+    }
+    ck_assert_uint_eq(bench.core.min_clock, 1);
+    bench_report(&bench, b, 2, 2, 2); /* Nobody counts any more, and a waits for its clock. */
+    ck_assert_int_eq(bench.core.state, PS_COORD_DONE);
+    ck_assert_uint_eq(bench.core.min_clock, clock);
+    bench_deinit(&bench);
+}
+END_TEST
+
 START_TEST(a_suspect_is_lent_nothing_until_it_speaks)
 {
     uint32_t a = 0;
@@ -621,6 +640,7 @@ Suite *suite_coord_core(void)
     tcase_add_test(tcase, an_idle_session_takes_the_min_clock_when_it_is_lent_a_lease);
     tcase_add_test(tcase, with_nobody_counted_the_min_clock_stays);
     tcase_add_test(tcase, the_job_is_done_when_every_lease_is_finished);
+    tcase_add_test(tcase, nobody_who_ran_ahead_waits_for_a_clock_when_the_job_is_done);
     tcase_add_test(tcase, a_suspect_is_lent_nothing_until_it_speaks);
     suite_add_tcase(suite, tcase);
     tcase = tcase_create("averaged");

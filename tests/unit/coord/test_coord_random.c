@@ -302,6 +302,11 @@ static void check_finished(void)
     uint32_t max = 0;
     ps_lease_pool_trained(pool, &min, &max);
     CHECK(min == pool->plan.epochs && max == pool->plan.epochs);
+    for (uint32_t i = 0; i < WORKERS; i++) { /* Nobody waits for a clock that nobody moves. */
+        const struct player *player = &world.players[i];
+        CHECK(!player->up ||
+              world.bench.core.members[player->member].clock <= world.bench.core.min_clock);
+    }
 }
 
 static void run(bool aggregate, uint32_t n_backups)
