@@ -108,6 +108,12 @@ void coord_describe(struct coord_call *call)
         reply.placement = coord_placement(coord);
     }
     reply.catalogue = coord_catalogue(coord);
+    /* Whoever learns of a table here may pull it at once: only what every server has made. */
+    uint64_t n_made = ps_coord_core_catalogue_acked(core);
+    if (n_made < reply.catalogue->n_tables) {
+        reply.catalogue->n_tables = (size_t)n_made;
+        reply.catalogue->version = n_made;
+    }
     reply.n_members = fill_members(coord, listing);
     reply.members = listing->member_list;
     reply.n_epochs = fill_epochs(coord, listing);

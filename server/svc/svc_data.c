@@ -208,8 +208,7 @@ static void finish(struct ps_data_call *call)
 {
     struct ps_svc_data *svc = call->arg;
     struct ps_piece pieces[PS_CALL_PARTS_MAX];
-    uint8_t
-        head[PS_CALL_SLOTS_MAX * 2 * 48 + 64]; /* Two replies per slot, 48 bytes each at most. */
+    uint8_t head[PS_CALL_SLOTS_MAX * 2 * 48 + 64]; /* Two per slot, each 48 bytes at most. */
     struct ps_data_reply *reply = &call->reply;
 
     reply->n_push = call->request.push.n_slots;

@@ -41,6 +41,8 @@ class Watched:
         def passed():
             described = self.described()
             server = described["members"][0]
+            if "staged_bytes" not in server:
+                return False  # It has joined and not reported yet.
             for key in (*STATE, "memory_bytes", "calls_bytes"):
                 least[key] = min(least.get(key, server[key]), server[key])
             time.sleep(0.1)

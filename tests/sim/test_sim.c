@@ -47,7 +47,8 @@ static void on_abort(int signal)
 
 struct outcome {
     bool broken;
-    const char *missed; /* Static; NULL: met everything that it should. */
+    const char *missed;  /* Static; NULL: met everything that it should. */
+    uint32_t n_attempts; /* Schedules that it took. */
     uint64_t hash;
     uint64_t n_events;
 };
@@ -70,8 +71,8 @@ static struct outcome run_attempt(const struct sim_options *options, bool loud)
     sim_running = sim;
     sim_run(sim);
     const char *broken = sim_broken_promise(sim);
-    struct outcome outcome = {broken != NULL, sim_missed(sim), sim->world->trace_hash,
-                              sim->world->n_events};
+    struct outcome outcome = {broken != NULL, sim_missed(sim), options->attempt + 1,
+                              sim->world->trace_hash, sim->world->n_events};
     if (broken != NULL) {
         tell(sim, broken, loud);
     } else if (outcome.missed != NULL && options->attempt + 1 == ATTEMPTS) {
@@ -120,11 +121,16 @@ static int wait_for(int pid)
 /* Seeds first, first + stride, ...: 0 when all hold, else 1. */
 static int run_share(uint64_t first, uint64_t n, uint64_t stride)
 {
+    uint64_t n_again = 0;
     for (uint64_t i = 0; i < n; i += stride) {
-        if (run_seed(first + i, PS_PLANT_NONE, true).broken) {
+        struct outcome outcome = run_seed(first + i, PS_PLANT_NONE, true);
+        if (outcome.broken) {
             return 1;
         }
+        n_again += outcome.n_attempts > 1;
     }
+    (void)printf("sim: %" PRIu64 " seeds needed another schedule\n", n_again);
+    (void)fflush(stdout);
     return 0;
 }
 
