@@ -149,7 +149,8 @@ void ps_outcome_report(const Ps__V1__DescribeReply *describe, struct ps_outcome_
     struct ps_outcome_workers workers;
     ps_outcome_workers(describe, &workers);
     const Ps__V1__WorkerStats *sum = &workers.sum;
-    report->workers = workers.n;
+    /* Of the job, not of its sessions: a worker that came back has had two. */
+    report->workers = describe->definition != NULL ? describe->definition->workers : workers.n;
     report->staleness_max = sum->staleness_max;
     if (sum->units > 0) {
         report->staleness_mean = (double)sum->staleness_sum / (double)sum->units;

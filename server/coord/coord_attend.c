@@ -27,17 +27,17 @@ static void note_loss(struct ps_coord *coord, struct coord_peer *peer,
     if (!coord->core.has_job || report->loss_epoch >= coord->core.pool.plan.epochs) {
         return;
     }
-    if (peer->loss_epoch != report->loss_epoch) {
-        peer->loss_epoch = report->loss_epoch;
-        peer->loss = (struct coord_loss){0};
+    struct coord_peer_loss *own = &peer->losses[report->loss_epoch % COORD_LOSS_EPOCHS];
+    if (own->epoch != report->loss_epoch + 1) {
+        *own = (struct coord_peer_loss){.epoch = report->loss_epoch + 1};
     }
-    if (report->loss_rows <= peer->loss.rows) {
+    if (report->loss_rows <= own->loss.rows) {
         return; /* A repeat. */
     }
     struct coord_loss *total = &coord->definition.losses[report->loss_epoch];
-    total->sum += report->loss_sum - peer->loss.sum;
-    total->rows += report->loss_rows - peer->loss.rows;
-    peer->loss = (struct coord_loss){report->loss_sum, report->loss_rows};
+    total->sum += report->loss_sum - own->loss.sum;
+    total->rows += report->loss_rows - own->loss.rows;
+    own->loss = (struct coord_loss){report->loss_sum, report->loss_rows};
 }
 
 static void report_worker(struct ps_coord *coord, uint32_t member,

@@ -78,6 +78,14 @@ struct coord_loss {
     uint64_t rows;
 };
 
+#define COORD_LOSS_EPOCHS 4u /* A lease that came back is of the epoch before, rarely older. */
+
+/* A session's own cumulative loss in one epoch, as last reported. */
+struct coord_peer_loss {
+    uint32_t epoch; /* From 1; 0: none. */
+    struct coord_loss loss;
+};
+
 /* What the shell knows of a member beside the core, by the same index. */
 struct coord_peer {
     struct ps_id session;        /* Whose data these are: places of the ended are used again. */
@@ -85,8 +93,7 @@ struct coord_peer {
     enum ps_member_state seen;   /* Last written to the log. */
     Ps__V1__WorkerStats worker;
     Ps__V1__ServerStats server;
-    uint32_t loss_epoch;
-    struct coord_loss loss; /* Of the session in that epoch. */
+    struct coord_peer_loss losses[COORD_LOSS_EPOCHS]; /* By epoch mod their number. */
 };
 
 struct coord_definition {

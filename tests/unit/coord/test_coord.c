@@ -19,7 +19,6 @@ static void start(uint32_t n_servers)
 }
 
 /* ---- Definitions for all ------------------------------------------------------------------- */
-
 static uint64_t shape[2] = {100, 1000}; /* 25 blocks of 4096. */
 static Ps__V1__Optimizer optimizer;
 static Ps__V1__TableDefinition table;
@@ -497,27 +496,28 @@ END_TEST
 
 START_TEST(losses_of_sessions_add_up_by_epoch)
 {
+    /* Epoch and rows: a repeat, and a lease of the epoch before that came back. */
+    static const uint32_t said[][2] = {{0, 10}, {0, 10}, {1, 5}, {0, 20}, {1, 8}};
     start(2);
     make_definitions();
+    job.epochs = 2;
+    job.rows = 10; /* A lease per epoch. */
     rig_cluster(&rig, 2);
     define_job(&rig.members[2]);
-    for (uint32_t i = 2; i < 4; i++) {
-        for (uint32_t repeat = 1; repeat <= 2; repeat++) {
-            Ps__V1__WorkerReport progress = PS__V1__WORKER_REPORT__INIT;
-            Ps__V1__WorkerStats stats = PS__V1__WORKER_STATS__INIT;
-            progress.lease = rig.members[i].lease;
-            progress.loss_rows = 10;
-            progress.loss_sum = 4.0;
-            progress.stats = &stats;
-            stats.rows = 10;
-            rig_report(&rig.members[i], &progress);
-            ps_inline_exec_pump(&rig.exec);
-        }
+    for (size_t k = 0; k < 2 * PS_ARRAY_LEN(said); k++) {
+        Ps__V1__WorkerReport progress = PS__V1__WORKER_REPORT__INIT;
+        struct rig_member *member = &rig.members[2 + k % 2];
+        progress.lease = member->lease;
+        progress.loss_epoch = said[k / 2][0];
+        progress.loss_rows = said[k / 2][1];
+        progress.loss_sum = 0.5 * said[k / 2][1];
+        rig_report(member, &progress);
+        ps_inline_exec_pump(&rig.exec);
     }
     Ps__V1__DescribeReply *all = rig_describe(&rig, &call);
-    ck_assert_uint_eq(all->epochs[0]->loss_rows, 20);
-    ck_assert_double_eq(all->epochs[0]->loss_sum, 8.0);
-    ck_assert_uint_eq(all->members[2]->worker->rows, 10);
+    ck_assert_uint_eq(all->epochs[0]->loss_rows, 40);
+    ck_assert_double_eq(all->epochs[0]->loss_sum, 20.0);
+    ck_assert_uint_eq(all->epochs[1]->loss_rows, 16);
     rig_call_free(&call);
     rig_stop(&rig);
 }
