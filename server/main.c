@@ -201,6 +201,7 @@ static int serve(struct daemon *daemon)
 
 int main(int argc, char **argv)
 {
+    ps_os_open_standard_fds();
     static struct daemon daemon;
     struct ps_conf conf;
     struct ps_error err;

@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "conf/conf.h"
 #include "os/loop.h"
+#include "os/process.h"
 #include "psctl_print.h"
 #include "rpc/rpc.h"
 #include "train/loop.h"
@@ -104,6 +105,7 @@ out:
 
 int main(int argc, char **argv)
 {
+    ps_os_open_standard_fds();
     struct ps_conf conf;
     struct options options = {0};
     struct ps_error err = {0};

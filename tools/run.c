@@ -9,6 +9,7 @@
 #include "num/blas.h"
 #include "obs/log.h"
 #include "os/alloc.h"
+#include "os/process.h"
 #include "os/random.h"
 #include "train/loop.h"
 
@@ -44,6 +45,7 @@ static int run_all(struct run *run)
 
 int main(int argc, char **argv)
 {
+    ps_os_open_standard_fds();
     ps_alloc_tune();
     ps_blas_threads(1);
     static struct run run; /* Large, and alive as long as the process. */

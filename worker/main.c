@@ -221,6 +221,7 @@ static int run(struct worker *worker)
 
 int main(int argc, char **argv)
 {
+    ps_os_open_standard_fds();
     static struct worker worker;
     struct ps_conf conf;
     struct ps_error err;

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -14,5 +15,14 @@ void ps_os_die_with_parent(void)
     struct pollfd out = {.fd = STDOUT_FILENO};
     if (poll(&out, 1, 0) == 1 && (out.revents & (POLLHUP | POLLERR)) != 0) {
         (void)raise(SIGKILL);
+    }
+}
+
+void ps_os_open_standard_fds(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0) {
+            (void)open("/dev/null", O_RDWR); /* The lowest free number is fd. */
+        }
     }
 }

@@ -11,4 +11,10 @@
  */
 void ps_os_die_with_parent(void);
 
+/**
+ * Open /dev/null in place of standard input, output or error that the caller has closed. First in
+ * every main: else the next file or socket opened would be "standard output".
+ */
+void ps_os_open_standard_fds(void);
+
 #endif

@@ -67,7 +67,7 @@ void ps_slot_init(struct ps_slot *slot, uint32_t number, struct ps_seen_stream *
 /** Placement: who owns the slot, in which epoch. An older epoch changes nothing. */
 void ps_slot_place(struct ps_slot *slot, bool primary, uint64_t epoch);
 
-/** May this session touch the slot? PS_OK, FENCED, NOT_PRIMARY or LOST. */
+/** May the session touch the slot? PS_OK, FENCED, NOT_PRIMARY or LOST. */
 enum ps_status ps_slot_admit(const struct ps_slot *slot, const struct ps_claim *claim);
 
 /** A push as the slot sees it. */

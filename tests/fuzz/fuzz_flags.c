@@ -75,9 +75,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     static struct ps_conf conf;
     static struct options options;
     struct ps_error err = {0};
-    if (ps_conf_parse(&conf, &program, argc, argv, &options, &err) != PS_CONF_RUN) {
+    enum ps_conf_result result = ps_conf_parse(&conf, &program, argc, argv, &options, &err);
+    if (result == PS_CONF_BAD) {
         PS_ASSERT(err.text[0] != '\0' && strchr(err.text, '\n') == NULL);
-        return 0;
+    }
+    if (result != PS_CONF_RUN) {
+        return 0; /* Refused, or help was asked for: -h. */
     }
     PS_ASSERT(options.workers >= 1 && options.workers <= 256 && options.silence_ms <= 60000);
     PS_ASSERT(isfinite(options.scale) && options.rate >= 0 && options.rate <= 10);

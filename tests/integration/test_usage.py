@@ -4,6 +4,7 @@ import gzip
 import os
 import shutil
 import socket
+import subprocess
 import unittest
 
 import ps_test
@@ -172,6 +173,15 @@ class Usage(ps_test.Case):
     def test_bugs_can_be_planted_in_test_builds_only(self):
         for bug in ("gate-off-by-one", "dedupe-off", "dead-in-minimum"):
             self.refuse("--plant", bug, program=ps_test.SERVER, says=["--plant"])
+
+    def test_closed_standard_files_are_no_trap(self):
+        for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
+            done = subprocess.run(
+                ["sh", "-c", f'exec "$@" {closed}', "sh", ps_test.RUN, "--in-process", "--epochs",
+                 "1", "--model", "softmax", "--data", self.data],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60 * ps_test.SLOW,
+            )
+            self.assertEqual(done.returncode, 0, (closed, done.stderr))
 
     def test_help_and_version(self):
         for program in (ps_test.RUN, ps_test.SERVER, ps_test.WORKER, ps_test.CTL):

@@ -51,7 +51,7 @@ struct ps_trainer {
     float *x;                       /* [batch][n_features] */
     uint32_t *y;                    /* [batch] */
     uint32_t *row_ids;              /* [batch] */
-    struct ps_trainer_loss *losses; /* [epochs], of this session. */
+    struct ps_trainer_loss *losses; /* [epochs], of the session. */
     struct ps_worker_report report;
     uint64_t first_lease_ns; /* 0: none yet. */
     bool idle_said;
