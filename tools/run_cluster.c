@@ -54,6 +54,7 @@ struct cluster {
     struct ps_channel *channel;
     struct ps_ask ask;
     uint64_t asked_ms;
+    bool running;     /* Training has begun. */
     bool done;        /* The job is. */
     bool stopped;     /* Somebody else stopped the job. */
     uint64_t rate_ms; /* When the rate below was measured. */
@@ -286,6 +287,7 @@ static void on_described(struct ps_ask *ask)
     c->done = describe->job == PS__V1__JOB_STATE__DONE;
     c->stopped = describe->job == PS__V1__JOB_STATE__STOPPED;
     if (describe->job == PS__V1__JOB_STATE__RUNNING) {
+        c->running = true;
         show_progress(c, describe);
     } else if (describe->job == PS__V1__JOB_STATE__CLUSTER_LOST && c->lost_ms == 0) {
         run_screen_say(&c->screen, "the cluster is lost: %s", describe->reason);
@@ -341,6 +343,16 @@ static void worker_ended(struct cluster *c, const struct run_child *worker)
     bool concerns_all = worker->signal == 0 && worker->exit_status != 4;
     if (concerns_all && c->lost_ms == 0) {
         fail(c, worker->exit_status);
+        return;
+    }
+    uint64_t wait_ms = c->run->options.train.start_timeout_ms;
+    if (!c->running && c->lost_ms == 0 && wait_ms == 0) {
+        run_screen_say(&c->screen, "training cannot begin without it: --start-timeout is 0");
+        fail(c, 4);
+    } else if (!c->running && c->lost_ms == 0) {
+        run_screen_say(&c->screen,
+                       "training begins without it when --start-timeout, %" PRIu64 " s, is over",
+                       wait_ms / 1000);
     }
 }
 

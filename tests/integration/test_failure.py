@@ -48,6 +48,19 @@ class Failure(ps_test.Case):
                 self.assertEqual(report["sessions_lost"], 1)
                 self.assert_nothing_left(pids)
 
+    def test_a_worker_killed_before_it_joined_is_waited_for_and_no_longer(self):
+        for timeout, status, says in (("2s", 0, "begins without it"), ("0", 4, "cannot begin")):
+            with self.subTest(timeout=timeout):
+                running = self.start(
+                    "--data", self.data, "--json", "--servers", 1, "--workers", 2, "--epochs", 2,
+                    "--start-timeout", timeout,
+                )
+                pid = int(running.wait_line(r"worker 1 is process (\d+)").group(1))
+                os.kill(pid, signal.SIGKILL)
+                running.wait_line(says)
+                self.assertEqual(running.wait(), status, running.text())
+                self.assert_nothing_left([pid])
+
     def test_a_killed_server_is_named_by_every_worker_and_ends_the_run(self):
         for victim in ps_test.either((0, 1), (1,)):
             with self.subTest(server=victim):
