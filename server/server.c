@@ -1,6 +1,8 @@
 /* server.c — see server.h. */
 #include "server.h"
 
+#include <string.h>
+
 #include "base/assert.h"
 #include "coord/coord.h"
 #include "coord/store.h"
@@ -11,6 +13,8 @@
 #include "svc/table_def.h"
 
 #define STOP_GRACE_MS 500u /* Calls under way may end by themselves for so long. */
+#define SETTLE_MS     5u   /* How often a stopping server looks whether they have. */
+#define STOP_CUT_MS   20u  /* For what arrived in the last moment; then it is cut. */
 
 struct lane_stop {
     struct ps_mail mail;
@@ -31,6 +35,7 @@ struct ps_server {
     struct lane_stop stops[PS_LANES_MAX];
     uint32_t n_lanes_stopped;
     bool listener_stopped;
+    uint32_t n_waits; /* Looks before the listener was stopped. */
     void (*stop_done)(void *arg);
     void *stop_arg;
 };
@@ -141,16 +146,41 @@ static enum ps_status start_attending(struct ps_server *server, struct ps_error 
     return ps_attend_create(&attend, &server->attend, err);
 }
 
+/* What can be wrong with the words, found before anybody can call: later there is no way back. */
+static enum ps_status check_words(const struct ps_server_options *options, struct ps_error *err)
+{
+    const struct {
+        const char *what, *text;
+        size_t n_bytes_max;
+    } words[] = {
+        {"coordinator's address", options->coordinator, PS_ADDRESS_BYTES_MAX},
+        {"advertised address", options->advertise, PS_ADDRESS_BYTES_MAX},
+        {"name", options->name, PS_NAME_BYTES_MAX},
+    };
+    for (size_t i = 0; i < PS_ARRAY_LEN(words); i++) {
+        size_t n_bytes = words[i].text == NULL ? 1 : strlen(words[i].text);
+        if (n_bytes == 0 || n_bytes > words[i].n_bytes_max) {
+            return ps_fail(err, PS_ERR_INVALID, "the %s must have 1 to %zu bytes, got %zu",
+                           words[i].what, words[i].n_bytes_max, n_bytes);
+        }
+    }
+    return PS_OK;
+}
+
 enum ps_status ps_server_start(const struct ps_server_options *options, struct ps_server **ret,
                                struct ps_error *err)
 {
     PS_ASSERT(options->n_lanes > 0 && options->n_lanes <= PS_LANES_MAX);
+    enum ps_status status = check_words(options, err);
+    if (status != PS_OK) {
+        return status;
+    }
     struct ps_server *server = ps_mem_alloc(options->mem, PS_MEM_OTHER, sizeof(*server));
     if (server == NULL) {
         return ps_fail(err, PS_ERR_NOMEM, "no memory for a server");
     }
     server->options = *options;
-    enum ps_status status = make_lanes(server, err);
+    status = make_lanes(server, err);
     if (status == PS_OK && options->coordinator == NULL) {
         status = make_coord(server, err);
     }
@@ -190,23 +220,26 @@ void ps_server_view(const struct ps_server *server, struct ps_server_view *ret)
 /* ---- Stopping: attending, then lanes and coordinator, then the listener --------------------- */
 
 /*
- * listener_stop blocks, so it runs when what could hold it is gone: parked pulls and the
- * coordinator's streams have been answered. Then the last calls need the executor to become idle.
+ * Calls under way and the coordinator's streams end through the executor, and listener_stop blocks
+ * it: so they get their time first, and the listener is stopped when all is quiet or the time is
+ * up. Then what it cut off has to come home.
  */
 static void run_settle(struct ps_timer *timer)
 {
     struct ps_server *server = PS_CONTAINER_OF(timer, struct ps_server, settle);
-    if (!server->listener_stopped) {
-        ps_listener_stop(server->listener, STOP_GRACE_MS);
-        server->listener_stopped = true;
-    }
     bool idle = atomic_load_explicit(&server->svc.n_open, memory_order_acquire) == 0 &&
                 (server->coord == NULL || ps_coord_idle(server->coord));
-    if (idle) {
+    if (!server->listener_stopped) {
+        server->n_waits++;
+        if (idle || server->n_waits > STOP_GRACE_MS / SETTLE_MS) {
+            ps_listener_stop(server->listener, STOP_CUT_MS);
+            server->listener_stopped = true;
+        }
+    } else if (idle) {
         server->stop_done(server->stop_arg);
-    } else {
-        ps_timer_start(server->options.exec, &server->settle, 5);
+        return;
     }
+    ps_timer_start(server->options.exec, &server->settle, SETTLE_MS);
 }
 
 static void run_lane_stopped(struct ps_mail *mail)

@@ -12,9 +12,10 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/limits.h"
 #include "os/clock.h"
 
-#define NAME_BYTES 32
+#define NAME_BYTES (PS_NAME_BYTES_MAX + 1)
 #define TIME_BYTES 40
 
 const char *const ps_log_level_words[] = {
@@ -42,7 +43,7 @@ bool ps_log_on(enum ps_log_level level)
 
 void ps_log_name_set(const char *name)
 {
-    PS_ASSERT(strlen(name) < NAME_BYTES);
+    /* A user's word, which may be too long: whoever uses it for more refuses it. */
     (void)snprintf(logger.name, sizeof(logger.name), "%s", name);
 }
 

@@ -33,7 +33,7 @@ void ps_log_level_set(enum ps_log_level level);
 /** Whether an event of `level` would be written: guard for fields that are costly to make. */
 bool ps_log_on(enum ps_log_level level);
 
-/** Name this process in every line, such as "server-0" (at most 31 bytes); before threads start. */
+/** Name this process in every line, as "server-0" (cut after 63 bytes); before threads start. */
 void ps_log_name_set(const char *name);
 
 /** Write one event with fields: ps_log(PS_LOG_INFO, "lease.lent", "lease=%u session=%u", a, b). */

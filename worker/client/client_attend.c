@@ -140,6 +140,7 @@ static void open_stream(struct ps_client *client)
     struct ps_client_attend *attend = &client->attend;
     attend->heard = false;
     attend->closing = false;
+    attend->opened_ms = ps_exec_now_ms(client->options.exec);
     attend->stream = ps_stream_open(client->control, METHOD_ATTEND, &events, client);
     (void)send_report(client, true); /* A stream that failed says so by `closed`. */
 }
@@ -218,7 +219,9 @@ void ps_client_attend_check(struct ps_client *client, uint64_t now_ms)
                "msg=\"coordinator (%s) is unreachable since %llu s: retrying\"",
                client->coordinator, (unsigned long long)(silent_ms / 1000));
     }
-    bool useless = silent_ms >= PS_SILENCE_MS || atomic_exchange(&attend->dropped, false);
+    /* A new stream has its own time to be heard on, however long the silence before it was. */
+    uint64_t since_ms = attend->heard_ms > attend->opened_ms ? attend->heard_ms : attend->opened_ms;
+    bool useless = now_ms - since_ms >= PS_SILENCE_MS || atomic_exchange(&attend->dropped, false);
     if (useless && attend->stream != NULL && !attend->closing) { /* Open, but dead. */
         attend->closing = true;
         ps_stream_close(attend->stream, PS_ERR_TIMEOUT);

@@ -117,6 +117,7 @@ struct ps_client_attend {
     struct ps_backoff backoff;
     struct ps_client_peer peer;
     uint64_t heard_ms;
+    uint64_t opened_ms; /* The stream. */
     bool wanted;
     bool heard;           /* The coordinator has spoken on this stream: reports may go. */
     bool closing;         /* We have ended it. */

@@ -109,6 +109,22 @@ START_TEST(a_silent_coordinator_is_lost_and_named)
 }
 END_TEST
 
+START_TEST(after_a_long_silence_a_slow_answer_is_still_waited_for)
+{
+    rig.cluster->silent = true;
+    uint32_t n_streams = rig.cluster->net.n_streams;
+    fake_run(&rig.cluster->net, PS_SILENCE_MS + 1000); /* The dead stream has been replaced. */
+    ck_assert_uint_eq(rig.cluster->net.n_streams, n_streams + 1);
+    fake_run(&rig.cluster->net, 4 * PS_HEARTBEAT_MS);
+    ck_assert_uint_eq(rig.cluster->net.n_streams, n_streams + 1);
+    rig.cluster->silent = false;
+    rig.cluster->min_clock = 7;
+    fake_state(rig.cluster, false);
+    fake_run(&rig.cluster->net, 1);
+    ck_assert_uint_eq(rig_view(&rig).min_clock, 7);
+}
+END_TEST
+
 START_TEST(a_gap_in_the_own_loop_is_nobodys_silence)
 {
     uint32_t pulled;
@@ -378,6 +394,7 @@ static TCase *tcase_attend(void)
     tcase_add_test(tcase, a_new_stream_begins_with_a_hello_and_repeats_the_report);
     tcase_add_test(tcase, states_of_an_earlier_term_are_ignored);
     tcase_add_loop_test(tcase, a_silent_coordinator_is_lost_and_named, 0, 2);
+    tcase_add_test(tcase, after_a_long_silence_a_slow_answer_is_still_waited_for);
     tcase_add_loop_test(tcase, a_gap_in_the_own_loop_is_nobodys_silence, 0, 2);
     tcase_add_test(tcase, lost_data_is_told_with_the_coordinators_reason);
     tcase_add_test(tcase, a_fence_from_the_coordinator_ends_everything);
