@@ -18,7 +18,7 @@ struct unit {
 
 /* ---- Weights ------------------------------------------------------------------------------- */
 
-static void prepare_pull(struct ps_trainer *t, struct ps_trainer_side *side, uint64_t step)
+static void prepare_pull(struct ps_trainer_side *side, uint64_t step)
 {
     PS_ASSERT(!side->under_way);
     side->step = step;
@@ -29,7 +29,6 @@ static void prepare_pull(struct ps_trainer *t, struct ps_trainer_side *side, uin
         .tensors = side->weights.tensors,
         .n_tensors = side->weights.n_tables,
     };
-    (void)t;
 }
 
 static enum ps_status wait_pull(struct ps_trainer *t, struct ps_trainer_side *side)
@@ -53,7 +52,7 @@ static enum ps_status fetch(struct ps_trainer *t)
     if (side->ready && side->step == t->clock) {
         return PS_OK;
     }
-    prepare_pull(t, side, t->clock);
+    prepare_pull(side, t->clock);
     ps_blocking_pull_start(t->blocking, &side->pull);
     return wait_pull(t, side);
 }
@@ -158,6 +157,13 @@ static enum ps_status wait_push(struct ps_trainer *t, struct ps_push *push)
     return PS_OK;
 }
 
+static enum ps_status push_unit(struct ps_trainer *t, const struct unit *unit)
+{
+    struct ps_push push = make_push(t, unit);
+    ps_blocking_push_start(t->blocking, &push);
+    return wait_push(t, &push);
+}
+
 /* ---- Steps --------------------------------------------------------------------------------- */
 
 /* The step at hand is in the servers. */
@@ -180,16 +186,14 @@ static void add_own_update(const struct ps_trainer *t, struct ps_weights *weight
 static enum ps_status step_prefetch(struct ps_trainer *t, const struct unit *unit)
 {
     struct ps_trainer_side *next = &t->sides[1 - t->side];
-    prepare_pull(t, next, t->clock + 1);
+    prepare_pull(next, t->clock + 1);
     ps_blocking_pull_start(t->blocking, &next->pull);
     enum ps_status status = compute(t, unit);
     enum ps_status pulled = wait_pull(t, next);
     if (status != PS_OK || pulled != PS_OK) {
         return status != PS_OK ? status : pulled;
     }
-    struct ps_push push = make_push(t, unit);
-    ps_blocking_push_start(t->blocking, &push);
-    status = wait_push(t, &push);
+    status = push_unit(t, unit);
     if (status != PS_OK) {
         return status;
     }
@@ -208,9 +212,7 @@ static enum ps_status step_push(struct ps_trainer *t, const struct unit *unit)
     if (status != PS_OK) {
         return status;
     }
-    struct ps_push push = make_push(t, unit);
-    ps_blocking_push_start(t->blocking, &push);
-    status = wait_push(t, &push);
+    status = push_unit(t, unit);
     if (status == PS_OK) {
         tick(t);
     }
@@ -232,7 +234,7 @@ static enum ps_status step_push_pull(struct ps_trainer *t, const struct unit *un
     }
     struct ps_trainer_side *next = &t->sides[1 - t->side];
     struct ps_push push = make_push(t, unit);
-    prepare_pull(t, next, t->clock + 1);
+    prepare_pull(next, t->clock + 1);
     ps_blocking_push_pull_start(t->blocking, &push, &next->pull);
     status = wait_push(t, &push);
     if (status == PS_OK) {
@@ -254,9 +256,7 @@ static enum ps_status stage(struct ps_trainer *t, const struct unit *unit, bool 
     if (status != PS_OK) {
         return status;
     }
-    struct ps_push push = make_push(t, unit);
-    ps_blocking_push_start(t->blocking, &push);
-    status = wait_push(t, &push);
+    status = push_unit(t, unit);
     if (status == PS_ERR_LATE) {
         *ret_late = true;
         return PS_OK;
