@@ -202,7 +202,7 @@ struct ps_transport_ops {
     const struct ps_context *(*call_context)(struct ps_call *call);
     /** True once the caller has given up: an answer would reach nobody. Still finish it. */
     bool (*call_gone)(struct ps_call *call);
-    /** Milliseconds until the caller gives up. */
+    /** Milliseconds until the caller gives up; a kind may round up by a hundredth. */
     uint32_t (*call_time_left_ms)(struct ps_call *call);
     /**
      * Answer and let go; `call` is invalid afterwards. With status other than PS_OK `out` is NULL
