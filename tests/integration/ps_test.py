@@ -201,6 +201,22 @@ def wait_until(what, condition, timeout=10):
         time.sleep(0.02)
 
 
+def environment(pid):
+    """What the process was started with, as b"NAME=value" items."""
+    while True:
+        with open(f"/proc/{pid}/environ", "rb") as f:
+            text = f.read()
+        if text:
+            return text.split(b"\0")
+        # None, or not to be seen yet: in execve() the new memory is there before its environment.
+        with open(f"/proc/{pid}/stat") as f:
+            fields = f.read().rsplit(")", 1)[1].split()  # From field 3 of proc(5) on.
+        vsize, env_start, env_end = int(fields[20]), int(fields[47]), int(fields[48])
+        if vsize == 0 or (env_start == env_end and env_end > 0):
+            return []
+        time.sleep(0.001)
+
+
 def tagged(tag):
     """Processes that run with `tag` in their environment."""
     pids = []
@@ -208,9 +224,8 @@ def tagged(tag):
         if not name.isdigit() or int(name) == os.getpid():
             continue
         try:
-            with open(f"/proc/{name}/environ", "rb") as f:
-                if f"{TAG}={tag}".encode() in f.read().split(b"\0") and exists(int(name)):
-                    pids.append(int(name))
+            if f"{TAG}={tag}".encode() in environment(name) and exists(int(name)):
+                pids.append(int(name))
         except OSError:
             continue  # It has ended, or is not ours.
     return pids
