@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "ask.h"
+#include "attached.h"
 #include "base/assert.h"
 #include "obs/log.h"
 #include "os/clock.h"
@@ -25,7 +26,6 @@
 #include "run_children.h"
 #include "run_finish.h"
 #include "run_screen.h"
-#include "session.h"
 #include "train/loop.h"
 
 #define BEAT_MS         100u /* How often time alone is looked at. */
@@ -425,18 +425,18 @@ static void finished(struct ps_mail *mail)
 static void finish_there(struct ps_mail *mail)
 {
     struct cluster *c = PS_CONTAINER_OF(mail, struct cluster, finish_mail);
-    struct ps_session_options options = {
+    struct ps_attached_options options = {
         .transport = ps_rpc_transport(c->rpc),
         .mem = &c->run->mem,
         .coordinator = c->servers[0]->address,
         .kind = PS_CLIENT_READER,
         .name = "ps-run",
     };
-    struct ps_session session;
-    enum ps_status status = ps_session_open(&session, &options, &c->finish_err);
+    struct ps_attached session;
+    enum ps_status status = ps_attached_open(&session, &options, &c->finish_err);
     if (status == PS_OK) {
-        status = run_finish(c->run, ps_session_blocking(&session), &c->finish_err);
-        ps_session_close(&session);
+        status = run_finish(c->run, ps_attached_blocking(&session), &c->finish_err);
+        ps_attached_close(&session);
     }
     c->finish_err.status = status;
     c->finished_mail.run = finished;

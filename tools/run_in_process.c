@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "ask.h"
+#include "attached.h"
 #include "os/clock.h"
 #include "os/random.h"
 #include "outcome.h"
@@ -17,7 +18,6 @@
 #include "run.h"
 #include "run_finish.h"
 #include "server.h"
-#include "session.h"
 #include "train/blocking.h"
 #include "train/loop.h"
 
@@ -79,14 +79,14 @@ static enum ps_status start_server(struct solo *solo, struct ps_error *err)
 static enum ps_status open_session(struct solo *solo, struct ps_blocking *blocking,
                                    enum ps_client_kind kind, struct ps_error *err)
 {
-    struct ps_session_options options = {
+    struct ps_attached_options options = {
         .transport = ps_direct_transport(solo->direct),
         .mem = &solo->run->mem,
         .coordinator = ps_server_address(solo->server),
         .kind = kind,
         .name = "in-process",
     };
-    struct ps_client_options client = ps_session_client(&options);
+    struct ps_session_options client = ps_attached_client(&options);
     ps_blocking_init(blocking, &solo->exec.base, &solo->exec);
     return ps_blocking_open(blocking, &client, err);
 }

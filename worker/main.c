@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "ask.h"
+#include "attached.h"
 #include "num/blas.h"
 #include "obs/log.h"
 #include "os/alloc.h"
@@ -20,7 +21,6 @@
 #include "os/thread_exec.h"
 #include "outcome.h"
 #include "rpc/rpc.h"
-#include "session.h"
 #include "train/finish.h"
 #include "train/loop.h"
 #include "worker_options.h"
@@ -52,9 +52,9 @@ struct worker {
 
 /* ---- On the training thread ---------------------------------------------------------------- */
 
-static struct ps_session_options session_options(struct worker *worker, enum ps_client_kind kind)
+static struct ps_attached_options session_options(struct worker *worker, enum ps_client_kind kind)
 {
-    return (struct ps_session_options){
+    return (struct ps_attached_options){
         .transport = ps_rpc_transport(worker->rpc),
         .mem = &worker->mem,
         .metrics = &worker->metrics,
@@ -67,28 +67,28 @@ static struct ps_session_options session_options(struct worker *worker, enum ps_
 
 static enum ps_status train_once(struct worker *worker)
 {
-    struct ps_session_options options = session_options(worker, PS_CLIENT_WORKER);
-    struct ps_session session;
-    enum ps_status status = ps_session_open(&session, &options, &worker->err);
+    struct ps_attached_options options = session_options(worker, PS_CLIENT_WORKER);
+    struct ps_attached session;
+    enum ps_status status = ps_attached_open(&session, &options, &worker->err);
     if (status == PS_OK) {
-        status = ps_train_run(&worker->plan, ps_session_blocking(&session), &worker->stop,
+        status = ps_train_run(&worker->plan, ps_attached_blocking(&session), &worker->stop,
                               &worker->result, &worker->err);
-        ps_session_close(&session);
+        ps_attached_close(&session);
     }
     return status;
 }
 
 static enum ps_status finish(struct worker *worker)
 {
-    struct ps_session_options options = session_options(worker, PS_CLIENT_READER);
-    struct ps_session session;
-    enum ps_status status = ps_session_open(&session, &options, &worker->err);
+    struct ps_attached_options options = session_options(worker, PS_CLIENT_READER);
+    struct ps_attached session;
+    enum ps_status status = ps_attached_open(&session, &options, &worker->err);
     if (status != PS_OK) {
         return status;
     }
     struct ps_weights weights;
-    status = ps_finish_pull(&worker->plan, ps_session_blocking(&session), &weights, &worker->err);
-    ps_session_close(&session);
+    status = ps_finish_pull(&worker->plan, ps_attached_blocking(&session), &weights, &worker->err);
+    ps_attached_close(&session);
     if (status != PS_OK) {
         return status;
     }

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/client.h"
+#include "client/session.h"
 #include "sim/sim_net.h"
 
 #define SIM_SERVERS_MAX 3u

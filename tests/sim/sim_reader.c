@@ -10,7 +10,7 @@ static const struct ps_creds insecure = {PS_CREDS_INSECURE};
 static void closed(struct ps_op *op)
 {
     struct sim_reader *reader = op->arg;
-    ps_client_destroy(reader->client);
+    ps_session_destroy(reader->client);
     reader->client = NULL;
     reader->gone = true;
 }
@@ -23,7 +23,7 @@ static void leave(struct sim_reader *reader)
     reader->closing = true;
     ps_timer_stop(&reader->exec.base, &reader->timer);
     reader->close = (struct ps_op){.done = closed, .arg = reader};
-    ps_client_close(reader->client, &reader->close);
+    ps_session_close(reader->client, &reader->close);
 }
 
 static bool op_fine(struct sim_reader *reader, const struct ps_op *op, const char *what)
@@ -74,7 +74,7 @@ static void look(struct sim_reader *reader)
                                     .no_clock = true,
                                     .tensors = reader->tensors,
                                     .n_tensors = reader->options.plan->n_tables};
-    ps_client_pull(reader->client, &reader->pull);
+    ps_session_pull(reader->client, &reader->pull);
 }
 
 static void described(struct ps_op *op)
@@ -85,7 +85,7 @@ static void described(struct ps_op *op)
     }
     for (uint32_t i = 0; i < reader->options.plan->n_tables; i++) {
         uint64_t n = 0;
-        if (!ps_client_table(reader->client, sim_table_names[i], &reader->tensors[i].table, &n)) {
+        if (!ps_session_table(reader->client, sim_table_names[i], &reader->tensors[i].table, &n)) {
             look_again(reader); /* Nobody has defined it yet. */
             return;
         }
@@ -99,7 +99,7 @@ static void described(struct ps_op *op)
 static void describe(struct sim_reader *reader)
 {
     reader->simple = (struct ps_op){.done = described, .arg = reader};
-    ps_client_describe(reader->client, &reader->simple);
+    ps_session_describe(reader->client, &reader->simple);
 }
 
 static void joined(struct ps_op *op)
@@ -113,7 +113,7 @@ static void joined(struct ps_op *op)
 static void live(struct sim_reader *reader)
 {
     struct ps_error err;
-    struct ps_client_options options = {
+    struct ps_session_options options = {
         .transport = sim_net_transport(reader->options.net, reader->node),
         .exec = &reader->exec.base,
         .mem = &reader->mem,
@@ -126,12 +126,12 @@ static void live(struct sim_reader *reader)
         .give_up_ms = 30000,
         .seed = ps_rng_next(&reader->world->rng),
     };
-    if (ps_client_create(&options, &reader->client, &err) != PS_OK) {
+    if (ps_session_create(&options, &reader->client, &err) != PS_OK) {
         sim_break(reader->world, "%s: no client: %s", reader->node->name, err.text);
         return;
     }
     reader->simple = (struct ps_op){.done = joined, .arg = reader};
-    ps_client_join(reader->client, &reader->simple);
+    ps_session_join(reader->client, &reader->simple);
 }
 
 static void run_timer(struct ps_timer *timer)

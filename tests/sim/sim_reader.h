@@ -23,7 +23,7 @@ struct sim_reader {
     struct sim_node *node;
     struct sim_exec exec;
     struct ps_mem mem;
-    struct ps_client *client;
+    struct ps_session *client;
     struct ps_op simple; /* Join, describe. */
     struct ps_op close;
     struct ps_pull pull;

@@ -49,7 +49,7 @@ static void run_rejoin(struct ps_timer *timer)
 static void closed(struct ps_op *op)
 {
     struct sim_worker *worker = op->arg;
-    ps_client_destroy(worker->client);
+    ps_session_destroy(worker->client);
     worker->client = NULL;
     sim_trace(worker->world, worker->node, "closed", ps_status_text(worker->end), 0, 0);
     bool again = worker->end == PS_ERR_FENCED && !worker->stopping;
@@ -70,13 +70,13 @@ static void end_life(struct sim_worker *worker, enum ps_status why)
     if (worker->closing || worker->client == NULL) {
         return;
     }
-    ps_client_view(worker->client, &worker->view);
+    ps_session_view(worker->client, &worker->view);
     worker->closing = true;
     worker->end = why;
     worker->n_fenced += why == PS_ERR_FENCED;
     ps_timer_stop(&worker->exec.base, &worker->timer);
     worker->close = (struct ps_op){.done = closed, .arg = worker};
-    ps_client_close(worker->client, &worker->close);
+    ps_session_close(worker->client, &worker->close);
 }
 
 /* True when an operation ended in a way that its caller goes on with. */
@@ -131,7 +131,7 @@ static void prepare_pull(struct sim_worker *worker, uint64_t step)
 static void pull(struct sim_worker *worker, uint64_t step)
 {
     prepare_pull(worker, step);
-    ps_client_pull(worker->client, &worker->pull);
+    ps_session_pull(worker->client, &worker->pull);
 }
 
 /* ---- Push ---------------------------------------------------------------------------------- */
@@ -152,7 +152,7 @@ static void send_report(struct sim_worker *worker)
     worker->report.clock = worker->clock;
     worker->report.lease = worker->lease.id;
     worker->report.units_done = worker->unit;
-    ps_client_report(worker->client, &worker->report);
+    ps_session_report(worker->client, &worker->report);
 }
 
 static void stage(struct sim_worker *worker, uint32_t n_rows)
@@ -231,9 +231,9 @@ static bool push(struct sim_worker *worker)
                                     .n_tensors = worker->options.plan->n_tables};
     if (both) {
         prepare_pull(worker, worker->clock + 1);
-        ps_client_push_pull(worker->client, &worker->push, &worker->pull);
+        ps_session_push_pull(worker->client, &worker->push, &worker->pull);
     } else {
-        ps_client_push(worker->client, &worker->push);
+        ps_session_push(worker->client, &worker->push);
     }
     return false;
 }
@@ -284,7 +284,7 @@ static void adopt(struct sim_worker *worker)
 /* Aggregated: has the step of the staged unit ended, and was the unit in it? */
 static void unstage(struct sim_worker *worker)
 {
-    const struct ps_client_view *view = &worker->view;
+    const struct ps_session_view *view = &worker->view;
     bool over = view->job == PS_JOB_DONE;
     if (view->min_clock <= worker->clock && !over) {
         return;
@@ -306,7 +306,7 @@ static void unstage(struct sim_worker *worker)
 /* The end of a life, if there is a reason. */
 static bool over(struct sim_worker *worker)
 {
-    const struct ps_client_view *view = &worker->view;
+    const struct ps_session_view *view = &worker->view;
     if (view->fenced || view->lost.status != PS_OK) {
         end_life(worker, view->fenced ? PS_ERR_FENCED : view->lost.status);
     } else if (view->job == PS_JOB_CLUSTER_LOST) {
@@ -320,7 +320,7 @@ static bool over(struct sim_worker *worker)
 /* One move, if there is one to make. True: look again. */
 static bool move(struct sim_worker *worker)
 {
-    ps_client_view(worker->client, &worker->view);
+    ps_session_view(worker->client, &worker->view);
     /* A fenced session is told of no lease, which is no sign that its unit was in the list. */
     if (worker->staged && !worker->view.fenced && worker->view.lost.status == PS_OK) {
         unstage(worker);
@@ -359,7 +359,7 @@ static void changed(void *arg)
         return;
     }
     if (!worker->ready) {
-        ps_client_view(worker->client, &worker->view);
+        ps_session_view(worker->client, &worker->view);
         if (worker->view.fenced || worker->view.lost.status != PS_OK) {
             end_life(worker, worker->view.fenced ? PS_ERR_FENCED : worker->view.lost.status);
         }
@@ -405,7 +405,7 @@ static void table_defined(struct ps_op *op)
                                       .units_per_lease = plan->units_per_lease};
     worker->define_job =
         (struct ps_define_job){.op = {.done = job_defined, .arg = worker}, .def = &worker->job};
-    ps_client_define_job(worker->client, &worker->define_job);
+    ps_session_define_job(worker->client, &worker->define_job);
 }
 
 const char *const sim_table_names[SIM_TABLES_MAX] = {"t0",  "t1",  "t2",  "t3", "t4",  "t5",
@@ -426,7 +426,7 @@ static void joined(struct ps_op *op)
                                                 .optimizer = "sgd"};
         worker->define[i] = (struct ps_define_table){.op = {.done = table_defined, .arg = worker},
                                                      .def = &worker->defs[i]};
-        ps_client_define_table(worker->client, &worker->define[i]);
+        ps_session_define_table(worker->client, &worker->define[i]);
     }
 }
 
@@ -434,7 +434,7 @@ static void live(struct sim_worker *worker)
 {
     struct sim_world *world = worker->world;
     struct ps_error err;
-    struct ps_client_options options = {
+    struct ps_session_options options = {
         .transport = sim_net_transport(worker->options.net, worker->node),
         .exec = &worker->exec.base,
         .mem = &worker->mem,
@@ -453,19 +453,19 @@ static void live(struct sim_worker *worker)
     worker->n_defined = 0;
     worker->lease = (struct ps_lease){0};
     worker->report = (struct ps_worker_report){0};
-    worker->view = (struct ps_client_view){0};
+    worker->view = (struct ps_session_view){0};
     worker->unit = 0;
     worker->clock = 0;
     worker->weights_step = 0;
     worker->last_clock = 0;
     worker->ready = worker->pulling = worker->pushing = worker->thinking = false;
     worker->thought = worker->staged = worker->again = worker->closing = false;
-    if (ps_client_create(&options, &worker->client, &err) != PS_OK) {
+    if (ps_session_create(&options, &worker->client, &err) != PS_OK) {
         sim_break(world, "%s: no client: %s", worker->node->name, err.text);
         return;
     }
     worker->simple = (struct ps_op){.done = joined, .arg = worker};
-    ps_client_join(worker->client, &worker->simple);
+    ps_session_join(worker->client, &worker->simple);
 }
 
 void sim_worker_start(struct sim_worker *worker, const struct sim_worker_options *options,

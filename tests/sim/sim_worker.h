@@ -9,7 +9,7 @@
  * Whoever is fenced closes its client and, after a while, joins again as a new session (or stays
  * away, if others are left). What it pulls and pushes goes through the ledger.
  */
-#include "client/client.h"
+#include "client/session.h"
 #include "sim/sim_exec.h"
 #include "sim/sim_ledger.h"
 #include "sim/sim_net.h"
@@ -33,8 +33,8 @@ struct sim_worker {
     struct sim_node *node;
     struct sim_exec exec;
     struct ps_mem mem;
-    struct ps_client *client; /* NULL: between two lives. */
-    struct ps_client_view view;
+    struct ps_session *client; /* NULL: between two lives. */
+    struct ps_session_view view;
     struct ps_op simple; /* Join. */
     struct ps_op close;
     struct ps_table_def defs[SIM_TABLES_MAX];

@@ -175,37 +175,37 @@ static enum ps_status wait_with_words(struct ps_blocking *blocking, struct ps_op
 
 static void run_join(struct ps_blocking_mail *mail)
 {
-    ps_client_join(mail->blocking->client, mail->first);
+    ps_session_join(mail->blocking->client, mail->first);
 }
 
 static void run_describe(struct ps_blocking_mail *mail)
 {
-    ps_client_describe(mail->blocking->client, mail->first);
+    ps_session_describe(mail->blocking->client, mail->first);
 }
 
 static void run_define_table(struct ps_blocking_mail *mail)
 {
-    ps_client_define_table(mail->blocking->client, mail->first);
+    ps_session_define_table(mail->blocking->client, mail->first);
 }
 
 static void run_define_job(struct ps_blocking_mail *mail)
 {
-    ps_client_define_job(mail->blocking->client, mail->first);
+    ps_session_define_job(mail->blocking->client, mail->first);
 }
 
 static void run_pull(struct ps_blocking_mail *mail)
 {
-    ps_client_pull(mail->blocking->client, mail->first);
+    ps_session_pull(mail->blocking->client, mail->first);
 }
 
 static void run_push(struct ps_blocking_mail *mail)
 {
-    ps_client_push(mail->blocking->client, mail->first);
+    ps_session_push(mail->blocking->client, mail->first);
 }
 
 static void run_push_pull(struct ps_blocking_mail *mail)
 {
-    ps_client_push_pull(mail->blocking->client, mail->first, mail->second);
+    ps_session_push_pull(mail->blocking->client, mail->first, mail->second);
 }
 
 enum ps_status ps_blocking_join(struct ps_blocking *blocking, struct ps_error *err)
@@ -288,7 +288,7 @@ static void run_report(struct ps_blocking_mail *mail)
     struct ps_worker_report report = blocking->report;
     blocking->report_posted = false;
     unlock(blocking);
-    ps_client_report(blocking->client, &report);
+    ps_session_report(blocking->client, &report);
 }
 
 void ps_blocking_report(struct ps_blocking *blocking, const struct ps_worker_report *report)
@@ -306,13 +306,13 @@ void ps_blocking_report(struct ps_blocking *blocking, const struct ps_worker_rep
 static void run_view(struct ps_blocking_mail *mail)
 {
     struct ps_blocking *blocking = mail->blocking;
-    ps_client_view(blocking->client, mail->first);
+    ps_session_view(blocking->client, mail->first);
     lock(blocking);
     blocking->n_changes_seen = blocking->n_changes;
     unlock(blocking);
 }
 
-void ps_blocking_view(struct ps_blocking *blocking, struct ps_client_view *ret)
+void ps_blocking_view(struct ps_blocking *blocking, struct ps_session_view *ret)
 {
     ask(blocking, run_view, ret, NULL);
 }
@@ -328,7 +328,7 @@ static void run_table(struct ps_blocking_mail *mail)
 {
     struct table_question *question = mail->first;
     question->known =
-        ps_client_table(mail->blocking->client, question->name, &question->table, &question->n);
+        ps_session_table(mail->blocking->client, question->name, &question->table, &question->n);
 }
 
 bool ps_blocking_table(struct ps_blocking *blocking, const char *name, uint32_t *ret_table,
@@ -373,21 +373,21 @@ static void on_changed(void *arg)
 }
 
 enum ps_status ps_blocking_open(struct ps_blocking *blocking,
-                                const struct ps_client_options *options, struct ps_error *err)
+                                const struct ps_session_options *options, struct ps_error *err)
 {
     PS_ASSERT(blocking->client == NULL);
-    struct ps_client_options own = *options;
+    struct ps_session_options own = *options;
     own.exec = blocking->exec;
     own.changed = on_changed;
     own.arg = blocking;
-    return ps_client_create(&own, &blocking->client, err);
+    return ps_session_create(&own, &blocking->client, err);
 }
 
 /* On the executor, where the client must be destroyed. */
 static void on_closed(struct ps_op *op)
 {
     struct ps_blocking *blocking = op->arg;
-    ps_client_destroy(blocking->client);
+    ps_session_destroy(blocking->client);
     lock(blocking);
     blocking->client = NULL;
     op->arg = NULL;
@@ -397,7 +397,7 @@ static void on_closed(struct ps_op *op)
 
 static void run_close(struct ps_blocking_mail *mail)
 {
-    ps_client_close(mail->blocking->client, mail->first);
+    ps_session_close(mail->blocking->client, mail->first);
 }
 
 void ps_blocking_close(struct ps_blocking *blocking)

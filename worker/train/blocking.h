@@ -4,7 +4,7 @@
  * train/blocking.h — a client for a thread that wants to wait.
  *
  *   thread                              executor
- *     |-- start: mail ------------------> ps_client_push ...
+ *     |-- start: mail ------------------> ps_session_push ...
  *     |   computes                        |
  *     |-- wait: sleeps <--- op.done ------|
  *
@@ -15,7 +15,7 @@
  */
 #include <pthread.h>
 
-#include "client/client.h"
+#include "client/session.h"
 #include "port/inline_exec.h"
 
 struct ps_blocking;
@@ -36,7 +36,7 @@ struct ps_blocking_mail {
 struct ps_blocking {
     struct ps_exec *exec;
     struct ps_inline_exec *inline_exec; /* NULL: `exec` is a thread. */
-    struct ps_client *client;           /* NULL: not open. */
+    struct ps_session *client;          /* NULL: not open. */
     pthread_mutex_t lock;               /* Over what follows. */
     pthread_cond_t news;
     struct ps_blocking_mail mails[PS_BLOCKING_MAILS];
@@ -54,9 +54,9 @@ void ps_blocking_init(struct ps_blocking *blocking, struct ps_exec *exec,
 void ps_blocking_deinit(struct ps_blocking *blocking);
 
 /** Make the client. options->exec, changed and arg are filled in here. @return as
- * ps_client_create */
+ * ps_session_create */
 PS_MUST_CHECK enum ps_status ps_blocking_open(struct ps_blocking *blocking,
-                                              const struct ps_client_options *options,
+                                              const struct ps_session_options *options,
                                               struct ps_error *err);
 
 /** Leave the cluster and destroy the client; what is pending ends with PS_ERR_CANCELED. Does
@@ -73,7 +73,7 @@ PS_MUST_CHECK enum ps_status ps_blocking_define_job(struct ps_blocking *blocking
                                                     const struct ps_job_def *def,
                                                     struct ps_error *err);
 
-/** As ps_client_table. */
+/** As ps_session_table. */
 bool ps_blocking_table(struct ps_blocking *blocking, const char *name, uint32_t *ret_table,
                        uint64_t *ret_n);
 
@@ -94,7 +94,7 @@ PS_MUST_CHECK enum ps_status ps_blocking_push(struct ps_blocking *blocking, stru
 void ps_blocking_report(struct ps_blocking *blocking, const struct ps_worker_report *report);
 
 /** What the client knows now. */
-void ps_blocking_view(struct ps_blocking *blocking, struct ps_client_view *ret);
+void ps_blocking_view(struct ps_blocking *blocking, struct ps_session_view *ret);
 
 /** Wait until something has changed since the last view, at most so long. False: nothing has. */
 bool ps_blocking_wait_change(struct ps_blocking *blocking, uint32_t timeout_ms);

@@ -18,7 +18,7 @@
 
 #include "base/attr.h"
 #include "base/error.h"
-#include "client/client.h"
+#include "client/session.h"
 #include "train/plan.h"
 
 struct ps_blocking;

@@ -15,7 +15,7 @@
 
 #include "base/attr.h"
 #include "base/error.h"
-#include "client/client.h"
+#include "client/session.h"
 #include "model/model.h"
 #include "train/schedule.h"
 

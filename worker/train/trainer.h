@@ -15,7 +15,7 @@
 
 #include "base/attr.h"
 #include "base/error.h"
-#include "client/client.h"
+#include "client/session.h"
 #include "data/order.h"
 #include "train/blocking.h"
 #include "train/plan.h"
@@ -39,7 +39,7 @@ struct ps_trainer {
     struct ps_blocking *blocking;
     const _Atomic bool *stop;
     struct ps_error *err;
-    struct ps_client_view view;
+    struct ps_session_view view;
     struct ps_lease lease; /* Held; id 0: none. */
     uint32_t unit;         /* Of the lease: the next one. */
     uint64_t clock;        /* The step that comes next. */

@@ -20,20 +20,20 @@ void rig_init(struct rig *rig, uint32_t n_servers, enum ps_client_kind kind)
     static const struct ps_creds creds = {.kind = PS_CREDS_INSECURE};
     *rig = (struct rig){.cluster = fake_cluster_create(n_servers), .give_up_ms = rig->give_up_ms};
     ps_mem_init(&rig->mem);
-    struct ps_client_options options = {.transport = &rig->cluster->net.base,
-                                        .exec = &rig->cluster->net.exec.base,
-                                        .mem = &rig->mem,
-                                        .creds = &creds,
-                                        .coordinator = "coordinator:1",
-                                        .kind = kind,
-                                        .name = "worker-0",
-                                        .session = {.bytes = {1, 2, 3}},
-                                        .give_up_ms = rig->give_up_ms,
-                                        .seed = 42,
-                                        .changed = count_changed,
-                                        .arg = rig};
+    struct ps_session_options options = {.transport = &rig->cluster->net.base,
+                                         .exec = &rig->cluster->net.exec.base,
+                                         .mem = &rig->mem,
+                                         .creds = &creds,
+                                         .coordinator = "coordinator:1",
+                                         .kind = kind,
+                                         .name = "worker-0",
+                                         .session = {.bytes = {1, 2, 3}},
+                                         .give_up_ms = rig->give_up_ms,
+                                         .seed = 42,
+                                         .changed = count_changed,
+                                         .arg = rig};
     struct ps_error err;
-    ck_assert_int_eq(ps_client_create(&options, &rig->client, &err), PS_OK);
+    ck_assert_int_eq(ps_session_create(&options, &rig->client, &err), PS_OK);
     const uint32_t sizes[2] = {RIG_SMALL_N, RIG_BIG_N};
     for (uint32_t i = 0; i < 2; i++) {
         rig->gradients[i] = calloc(sizes[i], sizeof(float));
@@ -89,7 +89,7 @@ static void define(struct rig *rig, const char *name, uint64_t n, uint32_t numbe
     struct ps_table_def def = {.name = name, .n_dims = 1, .shape = {n}, .optimizer = "sgd"};
     uint32_t count;
     struct ps_define_table op = {.op = rig_op(&count), .def = &def};
-    ps_client_define_table(rig->client, &op);
+    ps_session_define_table(rig->client, &op);
     (void)rig_wait(rig, &count, 1000);
     ck_assert_uint_eq(count, 1);
     ck_assert_int_eq(op.op.err.status, PS_OK);
@@ -101,7 +101,7 @@ void rig_start(struct rig *rig, uint32_t n_servers)
     rig_init(rig, n_servers, PS_CLIENT_WORKER);
     uint32_t count;
     struct ps_op op = rig_op(&count);
-    ps_client_join(rig->client, &op);
+    ps_session_join(rig->client, &op);
     (void)rig_wait(rig, &count, 1000);
     ck_assert_uint_eq(count, 1);
     ck_assert_int_eq(op.err.status, PS_OK);
@@ -114,11 +114,11 @@ void rig_stop(struct rig *rig)
     if (rig->client != NULL) {
         uint32_t count;
         struct ps_op op = rig_op(&count);
-        ps_client_close(rig->client, &op);
+        ps_session_close(rig->client, &op);
         (void)rig_wait(rig, &count, 20000);
         ck_assert_uint_eq(count, 1);
         fake_run(&rig->cluster->net, 10);
-        ps_client_destroy(rig->client);
+        ps_session_destroy(rig->client);
     }
     for (uint32_t i = 0; i < PS_MEM_CLASS_COUNT; i++) {
         ck_assert_uint_eq(atomic_load(&rig->mem.used[i]), 0);
@@ -132,7 +132,7 @@ void rig_stop(struct rig *rig)
 
 enum ps_status rig_push_wait(struct rig *rig, struct ps_push *push, uint32_t *count, uint32_t ms)
 {
-    ps_client_push(rig->client, push);
+    ps_session_push(rig->client, push);
     (void)rig_wait(rig, count, ms);
     ck_assert_uint_eq(*count, 1);
     return push->op.err.status;
@@ -140,7 +140,7 @@ enum ps_status rig_push_wait(struct rig *rig, struct ps_push *push, uint32_t *co
 
 enum ps_status rig_pull_wait(struct rig *rig, struct ps_pull *pull, uint32_t *count, uint32_t ms)
 {
-    ps_client_pull(rig->client, pull);
+    ps_session_pull(rig->client, pull);
     (void)rig_wait(rig, count, ms);
     ck_assert_uint_eq(*count, 1);
     return pull->op.err.status;
@@ -158,10 +158,10 @@ enum ps_status judge_slot_7_once(struct fake_cluster *cluster, uint32_t server P
     return hit ? cluster->refusal : PS_OK;
 }
 
-struct ps_client_view rig_view(const struct rig *rig)
+struct ps_session_view rig_view(const struct rig *rig)
 {
-    struct ps_client_view view;
-    ps_client_view(rig->client, &view);
+    struct ps_session_view view;
+    ps_session_view(rig->client, &view);
     return view;
 }
 

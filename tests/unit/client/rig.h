@@ -3,7 +3,7 @@
 /*
  * client/rig.h — one client at a fake cluster with two tables, and operations that count their end.
  */
-#include "client/client.h"
+#include "client/session.h"
 #include "fake_cluster.h"
 
 #define RIG_SMALL_N 10000u   /* Elements of table 0: 3 blocks. */
@@ -11,7 +11,7 @@
 
 struct rig {
     struct fake_cluster *cluster;
-    struct ps_client *client;
+    struct ps_session *client;
     struct ps_mem mem;
     uint32_t n_changed;
     uint32_t give_up_ms; /* Set before init; 0: the client's preset. */
@@ -45,7 +45,7 @@ enum fake_fate fate_hold(struct fake_cluster *cluster, uint32_t server);
 enum ps_status judge_slot_7_once(struct fake_cluster *cluster, uint32_t server, uint32_t slot,
                                  bool push);
 
-struct ps_client_view rig_view(const struct rig *rig);
+struct ps_session_view rig_view(const struct rig *rig);
 
 /** Every element of the servers' weights is -`times` times the gradient: no more, no less. */
 void rig_check_applied(const struct rig *rig, float times);

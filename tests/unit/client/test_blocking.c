@@ -34,12 +34,12 @@ static void start(int kind)
         cluster->net.port = &inline_exec.base;
         ps_blocking_init(&blocking, cluster->net.port, &inline_exec);
     }
-    struct ps_client_options options = {.transport = &cluster->net.base,
-                                        .creds = &creds,
-                                        .coordinator = "coordinator:1",
-                                        .kind = PS_CLIENT_WORKER,
-                                        .name = "worker-0",
-                                        .session = {.bytes = {9}}};
+    struct ps_session_options options = {.transport = &cluster->net.base,
+                                         .creds = &creds,
+                                         .coordinator = "coordinator:1",
+                                         .kind = PS_CLIENT_WORKER,
+                                         .name = "worker-0",
+                                         .session = {.bytes = {9}}};
     ck_assert_int_eq(ps_blocking_open(&blocking, &options, &err), PS_OK);
     ck_assert_int_eq(ps_blocking_join(&blocking, &err), PS_OK);
     gradient = calloc(N_ELEMENTS, sizeof(float));
@@ -92,7 +92,7 @@ START_TEST(a_thread_defines_pushes_pulls_and_leaves)
         struct ps_worker_report report = {.clock = step + 1};
         ps_blocking_report(&blocking, &report);
     }
-    struct ps_client_view view;
+    struct ps_session_view view;
     ps_blocking_view(&blocking, &view);
     ck_assert_uint_eq(view.n_bytes_pushed, 20ull * N_ELEMENTS * sizeof(float));
     stop();
@@ -124,7 +124,7 @@ static void send_state(struct ps_mail *mail PS_UNUSED)
 START_TEST(a_change_wakes_the_waiter_and_none_is_missed)
 {
     start(_i);
-    struct ps_client_view view;
+    struct ps_session_view view;
     do { /* Until all news of joining are seen. */
         ps_blocking_view(&blocking, &view);
     } while (ps_blocking_wait_change(&blocking, 20));

@@ -27,7 +27,7 @@ START_TEST(a_push_reaches_every_element_once_and_a_pull_brings_it_back)
 {
     uint32_t pushed;
     struct ps_push push = rig_push(&rig, &pushed, 0);
-    ps_client_push(rig.client, &push);
+    ps_session_push(rig.client, &push);
     ck_assert_uint_eq(pushed, 0); /* Never inside the start. */
     (void)rig_wait(&rig, &pushed, 1000);
     ck_assert_uint_eq(pushed, 1);
@@ -36,14 +36,14 @@ START_TEST(a_push_reaches_every_element_once_and_a_pull_brings_it_back)
     rig.cluster->min_clock = 4;
     uint32_t pulled;
     struct ps_pull pull = rig_pull(&rig, &pulled, 1);
-    ps_client_pull(rig.client, &pull);
+    ps_session_pull(rig.client, &pull);
     (void)rig_wait(&rig, &pulled, 1000);
     ck_assert_uint_eq(pulled, 1);
     ck_assert_int_eq(pull.op.err.status, PS_OK);
     ck_assert_uint_eq(pull.ret_min_clock, 4);
     ck_assert_mem_eq(rig.weights[0], rig.cluster->weights[0], RIG_SMALL_N * sizeof(float));
     ck_assert_mem_eq(rig.weights[1], rig.cluster->weights[1], RIG_BIG_N * sizeof(float));
-    struct ps_client_view view = rig_view(&rig);
+    struct ps_session_view view = rig_view(&rig);
     ck_assert_uint_eq(view.n_bytes_pushed, (RIG_SMALL_N + RIG_BIG_N) * sizeof(float));
     ck_assert_uint_eq(view.n_bytes_pulled, (RIG_SMALL_N + RIG_BIG_N) * sizeof(float));
     ck_assert_uint_eq(view.n_retries, 0);
@@ -109,7 +109,7 @@ START_TEST(three_steps_through_a_storm_are_applied_exactly_once)
         uint32_t pulled;
         struct ps_push push = rig_push(&rig, &pushed, step);
         struct ps_pull pull = rig_pull(&rig, &pulled, step + 1);
-        ps_client_push_pull(rig.client, &push, &pull);
+        ps_session_push_pull(rig.client, &push, &pull);
         (void)rig_wait(&rig, &pushed, 60000);
         (void)rig_wait(&rig, &pulled, 60000);
         ck_assert_int_eq(push.op.err.status, PS_OK);
@@ -127,7 +127,7 @@ START_TEST(replies_may_come_in_any_order)
     rig.cluster->fate = fate_hold;
     uint32_t pushed;
     struct ps_push push = rig_push(&rig, &pushed, 0);
-    ps_client_push(rig.client, &push);
+    ps_session_push(rig.client, &push);
     uint32_t n_released = 0;
     while (pushed == 0) {
         fake_run(&rig.cluster->net, 1);
@@ -187,7 +187,7 @@ START_TEST(a_busy_slot_is_sent_again_when_the_server_said)
     rig.cluster->retry_ms = 120;
     uint32_t pushed;
     struct ps_push push = rig_push(&rig, &pushed, 0);
-    ps_client_push(rig.client, &push);
+    ps_session_push(rig.client, &push);
     uint32_t took_ms = rig_wait(&rig, &pushed, 1000);
     ck_assert_uint_ge(took_ms, 120);
     ck_assert_uint_le(took_ms, 125);
@@ -219,8 +219,8 @@ START_TEST(a_fenced_slot_closes_the_whole_client)
     uint32_t pulled;
     struct ps_push push = rig_push(&rig, &pushed, 0);
     struct ps_pull pull = rig_pull(&rig, &pulled, 0);
-    ps_client_push(rig.client, &push);
-    ps_client_pull(rig.client, &pull);
+    ps_session_push(rig.client, &push);
+    ps_session_pull(rig.client, &pull);
     (void)rig_wait(&rig, &pushed, 1000);
     (void)rig_wait(&rig, &pulled, 1000);
     ck_assert_int_eq(push.op.err.status, PS_ERR_FENCED);
@@ -280,13 +280,13 @@ START_TEST(a_server_that_is_gone_loses_the_cluster_and_is_named)
     uint32_t pulled;
     struct ps_push push = rig_push(&rig, &pushed, 0);
     struct ps_pull pull = rig_pull(&rig, &pulled, 0);
-    ps_client_push(rig.client, &push);
-    ps_client_pull(rig.client, &pull);
+    ps_session_push(rig.client, &push);
+    ps_session_pull(rig.client, &pull);
     (void)rig_wait(&rig, &pushed, 11000);
     (void)rig_wait(&rig, &pulled, 10);
     ck_assert_int_eq(push.op.err.status, PS_ERR_LOST);
     ck_assert_int_eq(pull.op.err.status, PS_ERR_LOST);
-    struct ps_client_view view = rig_view(&rig);
+    struct ps_session_view view = rig_view(&rig);
     ck_assert_int_eq(view.lost.status, PS_ERR_LOST);
     ck_assert_ptr_nonnull(strstr(view.lost.text, "server 1 (server-1:1) is unreachable"));
     push = rig_push(&rig, &pushed, 1);
@@ -301,7 +301,7 @@ START_TEST(a_server_that_returns_in_time_is_not_lost)
     rig.cluster->fate = dead_1;
     uint32_t pushed;
     struct ps_push push = rig_push(&rig, &pushed, 0);
-    ps_client_push(rig.client, &push);
+    ps_session_push(rig.client, &push);
     (void)rig_wait(&rig, &pushed, 8000);
     ck_assert_uint_eq(pushed, 0);
     rig.cluster->fate = NULL;
@@ -325,7 +325,7 @@ START_TEST(a_step_allocates_nothing_once_warm)
         uint32_t pulled;
         struct ps_push push = rig_push(&rig, &pushed, step);
         struct ps_pull pull = rig_pull(&rig, &pulled, step + 1);
-        ps_client_push_pull(rig.client, &push, &pull);
+        ps_session_push_pull(rig.client, &push, &pull);
         (void)rig_wait(&rig, &pushed, 100);
         (void)rig_wait(&rig, &pulled, 100);
         pull = rig_pull(&rig, &pulled, step + 1);
@@ -341,7 +341,7 @@ START_TEST(without_memory_operations_end_and_nothing_is_torn)
         atomic_store(&rig.mem.fail_after, fail_after);
         uint32_t pushed;
         struct ps_push push = rig_push(&rig, &pushed, (uint64_t)fail_after);
-        ps_client_push(rig.client, &push);
+        ps_session_push(rig.client, &push);
         fake_run(&rig.cluster->net, 1);
         atomic_store(&rig.mem.fail_after, -1); /* Memory is back. */
         (void)rig_wait(&rig, &pushed, 1000);
@@ -363,7 +363,7 @@ START_TEST(too_many_operations_are_refused)
     uint32_t n_busy = 0;
     for (uint32_t i = 0; i < N; i++) {
         pulls[i] = rig_pull(&rig, &counts[i], 0);
-        ps_client_pull(rig.client, &pulls[i]);
+        ps_session_pull(rig.client, &pulls[i]);
     }
     fake_run(&rig.cluster->net, 1);
     for (uint32_t i = 0; i < N; i++) {

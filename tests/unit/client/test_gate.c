@@ -28,7 +28,7 @@ START_TEST(only_slots_that_moved_are_sent_again_and_to_their_new_home)
     }
     uint32_t pushed;
     struct ps_push push = rig_push(&rig, &pushed, 0);
-    ps_client_push(rig.client, &push);
+    ps_session_push(rig.client, &push);
     fake_run(&cluster->net, 30);
     ck_assert_uint_eq(pushed, 0);
     uint32_t n_before = cluster->n_seen;
@@ -90,12 +90,12 @@ START_TEST(a_pull_waits_at_the_gate_with_one_call_per_server)
     rig.cluster->fate = fate_hold;
     uint32_t pulled;
     struct ps_pull pull = rig_pull(&rig, &pulled, 1);
-    ps_client_pull(rig.client, &pull);
+    ps_session_pull(rig.client, &pull);
     fake_run(&rig.cluster->net, 100);
     ck_assert_uint_eq(rig.cluster->n_held, 2);
     uint32_t second;
     struct ps_pull other = rig_pull(&rig, &second, 1);
-    ps_client_pull(rig.client, &other);
+    ps_session_pull(rig.client, &other);
     fake_run(&rig.cluster->net, 100);
     ck_assert_uint_eq(rig.cluster->n_held, 2); /* Nor may another pull be parked beside it. */
     rig.cluster->fate = NULL;
@@ -122,7 +122,7 @@ START_TEST(a_pull_that_is_not_yet_due_goes_again_when_the_clock_is_heard)
     fake_run(&rig.cluster->net, 0);
     uint32_t pulled;
     struct ps_pull pull = rig_pull(&rig, &pulled, 5);
-    ps_client_pull(rig.client, &pull);
+    ps_session_pull(rig.client, &pull);
     fake_run(&rig.cluster->net, 3000);
     ck_assert_uint_eq(pulled, 0);
     ck_assert_uint_eq(rig_view(&rig).n_retries, 0);   /* Waiting is no failure. */
@@ -143,7 +143,7 @@ START_TEST(a_slow_pull_within_the_bound_was_not_blocked)
     ck_assert_int_eq(rig_pull_wait(&rig, &pull, &pulled, 100), PS_OK);
     rig.cluster->fate = fate_hold;
     pull = rig_pull(&rig, &pulled, 0);
-    ps_client_pull(rig.client, &pull);
+    ps_session_pull(rig.client, &pull);
     fake_run(&rig.cluster->net, 50); /* The network, not the gate. */
     rig.cluster->fate = NULL;
     fake_release(rig.cluster, 0);
@@ -161,7 +161,7 @@ START_TEST(push_and_pull_share_calls_when_the_gate_is_open)
     uint32_t pulled;
     struct ps_push push = rig_push(&rig, &pushed, 0);
     struct ps_pull pull = rig_pull(&rig, &pulled, 1);
-    ps_client_push_pull(rig.client, &push, &pull);
+    ps_session_push_pull(rig.client, &push, &pull);
     (void)rig_wait(&rig, &pushed, 100);
     (void)rig_wait(&rig, &pulled, 100);
     ck_assert_int_eq(push.op.err.status, PS_OK);
@@ -184,7 +184,7 @@ START_TEST(behind_a_closed_gate_the_push_ends_first_and_the_pull_waits)
     uint32_t pulled;
     struct ps_push push = rig_push(&rig, &pushed, 0);
     struct ps_pull pull = rig_pull(&rig, &pulled, 1);
-    ps_client_push_pull(rig.client, &push, &pull);
+    ps_session_push_pull(rig.client, &push, &pull);
     (void)rig_wait(&rig, &pushed, 100);
     ck_assert_int_eq(push.op.err.status, PS_OK);
     ck_assert_uint_eq(pulled, 0);
@@ -210,7 +210,7 @@ START_TEST(a_push_that_fails_takes_its_pull_with_it)
     uint32_t pulled;
     struct ps_push push = rig_push(&rig, &pushed, 0);
     struct ps_pull pull = rig_pull(&rig, &pulled, 1);
-    ps_client_push_pull(rig.client, &push, &pull);
+    ps_session_push_pull(rig.client, &push, &pull);
     (void)rig_wait(&rig, &pushed, 100);
     (void)rig_wait(&rig, &pulled, 100);
     ck_assert_int_eq(push.op.err.status, PS_ERR_DENIED);

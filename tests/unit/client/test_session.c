@@ -21,17 +21,17 @@ static void teardown(void)
 
 START_TEST(joining_learns_number_cluster_and_placement)
 {
-    struct ps_client_view view = rig_view(&rig);
+    struct ps_session_view view = rig_view(&rig);
     ck_assert_uint_eq(view.session_number, 5);
     ck_assert_uint_eq(view.cluster_id.bytes[0], 7);
     ck_assert_uint_eq(view.term, 1);
     ck_assert_uint_gt(rig.n_changed, 0);
     uint32_t table;
     uint64_t n;
-    ck_assert(ps_client_table(rig.client, "big", &table, &n));
+    ck_assert(ps_session_table(rig.client, "big", &table, &n));
     ck_assert_uint_eq(table, 1);
     ck_assert_uint_eq(n, RIG_BIG_N);
-    ck_assert(!ps_client_table(rig.client, "none", &table, &n));
+    ck_assert(!ps_session_table(rig.client, "none", &table, &n));
 }
 END_TEST
 
@@ -41,7 +41,7 @@ START_TEST(a_report_goes_at_once_and_with_every_heartbeat)
 {
     struct ps_worker_report report = {.clock = 4, .lease = 2, .units_done = 3};
     uint32_t n_before = rig.cluster->n_reports;
-    ps_client_report(rig.client, &report);
+    ps_session_report(rig.client, &report);
     ck_assert_uint_eq(rig.cluster->n_reports, n_before + 1);
     ck_assert_uint_eq(rig.cluster->last_clock, 4);
     ck_assert_uint_eq(rig.cluster->last_lease, 2);
@@ -56,7 +56,7 @@ START_TEST(a_report_that_found_the_stream_full_follows)
 {
     struct ps_worker_report report = {.clock = 6};
     rig.cluster->net.stream_busy = true;
-    ps_client_report(rig.client, &report);
+    ps_session_report(rig.client, &report);
     ck_assert_uint_ne(rig.cluster->last_clock, 6);
     rig.cluster->net.stream_busy = false;
     fake_run(&rig.cluster->net, PS_HEARTBEAT_MS);
@@ -67,7 +67,7 @@ END_TEST
 START_TEST(a_new_stream_begins_with_a_hello_and_repeats_the_report)
 {
     struct ps_worker_report report = {.clock = 4, .lease = 2, .units_done = 3};
-    ps_client_report(rig.client, &report);
+    ps_session_report(rig.client, &report);
     rig.cluster->last_clock = 0;
     rig.cluster->term = 2; /* Another coordinator. */
     uint32_t n_hellos = rig.cluster->n_hellos;
@@ -102,7 +102,7 @@ START_TEST(a_silent_coordinator_is_lost_and_named)
     fake_run(&rig.cluster->net, 9500);
     ck_assert_int_eq(rig_view(&rig).lost.status, PS_OK);
     fake_run(&rig.cluster->net, 1000);
-    struct ps_client_view view = rig_view(&rig);
+    struct ps_session_view view = rig_view(&rig);
     ck_assert_int_eq(view.lost.status, PS_ERR_LOST);
     ck_assert_ptr_nonnull(strstr(view.lost.text, "coordinator (coordinator:1) is unreachable"));
     ck_assert_uint_lt(rig.cluster->net.n_streams, 60); /* It backed off. */
@@ -130,7 +130,7 @@ START_TEST(a_gap_in_the_own_loop_is_nobodys_silence)
     uint32_t pulled;
     rig.cluster->fate = fate_hold;
     struct ps_pull pull = rig_pull(&rig, &pulled, 0);
-    ps_client_pull(rig.client, &pull);
+    ps_session_pull(rig.client, &pull);
     fake_run(&rig.cluster->net, 1);
     rig.cluster->fate = NULL;
     rig.cluster->net.now_ns += 60ull * 1000000000u; /* Stopped for a minute. */
@@ -151,7 +151,7 @@ START_TEST(lost_data_is_told_with_the_coordinators_reason)
     uint32_t pulled;
     rig.cluster->fate = fate_hold;
     struct ps_pull pull = rig_pull(&rig, &pulled, 0);
-    ps_client_pull(rig.client, &pull);
+    ps_session_pull(rig.client, &pull);
     fake_run(&rig.cluster->net, 1);
     struct fake_lease lease = {.job = PS_JOB_CLUSTER_LOST, .reason = "server 1 is gone"};
     fake_state_lease(rig.cluster, &lease);
@@ -168,7 +168,7 @@ START_TEST(a_fence_from_the_coordinator_ends_everything)
     uint32_t pulled;
     rig.cluster->fate = fate_hold;
     struct ps_pull pull = rig_pull(&rig, &pulled, 0);
-    ps_client_pull(rig.client, &pull);
+    ps_session_pull(rig.client, &pull);
     struct fake_lease lease = {.fenced = true, .reason = "silent for 5 s"};
     fake_state_lease(rig.cluster, &lease);
     (void)rig_wait(&rig, &pulled, 10);
@@ -185,12 +185,12 @@ START_TEST(finished_work_is_never_shown_as_undone)
     struct fake_lease lease = {.id = 9, .n_units = 4, .units_done = 1, .clock = 6};
     fake_state_lease(rig.cluster, &lease);
     fake_run(&rig.cluster->net, 0);
-    struct ps_client_view view = rig_view(&rig);
+    struct ps_session_view view = rig_view(&rig);
     ck_assert_uint_eq(view.lease.id, 9);
     ck_assert_uint_eq(view.lease.units_done, 1);
     ck_assert_uint_eq(view.lease.clock, 6);
     struct ps_worker_report report = {.clock = 9, .lease = 9, .units_done = 4};
-    ps_client_report(rig.client, &report);
+    ps_session_report(rig.client, &report);
     ck_assert_uint_eq(rig_view(&rig).lease.units_done, 4);
     fake_state_lease(rig.cluster, &lease); /* Sent before it heard the report. */
     fake_run(&rig.cluster->net, 0);
@@ -217,7 +217,7 @@ START_TEST(with_aggregation_only_the_coordinator_counts_units)
     fake_state_lease(rig.cluster, &lease);
     fake_run(&rig.cluster->net, 0);
     struct ps_worker_report report = {.clock = 9, .lease = 9, .units_done = 3};
-    ps_client_report(rig.client, &report);
+    ps_session_report(rig.client, &report);
     ck_assert_uint_eq(rig_view(&rig).lease.units_done, 1);
 }
 END_TEST
@@ -235,7 +235,7 @@ START_TEST(in_asp_pushes_stop_while_the_coordinator_is_away)
     ck_assert_int_eq(rig_push_wait(&rig, &push, &pushed, 5), PS_OK);
     fake_run(&rig.cluster->net, 100);
     push = rig_push(&rig, &pushed, 1);
-    ps_client_push(rig.client, &push);
+    ps_session_push(rig.client, &push);
     fake_run(&rig.cluster->net, 1000);
     ck_assert_uint_eq(pushed, 0);
     rig.cluster->silent = false;
@@ -257,11 +257,11 @@ START_TEST(closing_ends_what_is_pending_and_says_goodbye)
     struct ps_pull pull = rig_pull(&rig, &pulled, 0);
     struct ps_op describe = rig_op(&described);
     struct ps_op close = rig_op(&closed);
-    ps_client_push(rig.client, &push);
-    ps_client_pull(rig.client, &pull);
+    ps_session_push(rig.client, &push);
+    ps_session_pull(rig.client, &pull);
     fake_run(&rig.cluster->net, 1);
-    ps_client_describe(rig.client, &describe);
-    ps_client_close(rig.client, &close);
+    ps_session_describe(rig.client, &describe);
+    ps_session_close(rig.client, &close);
     (void)rig_wait(&rig, &closed, 3000);
     ck_assert_uint_eq(closed, 1);
     ck_assert_uint_eq(pushed, 1);
@@ -272,7 +272,7 @@ START_TEST(closing_ends_what_is_pending_and_says_goodbye)
     ck_assert_uint_eq(rig.cluster->n_leaves, 1);
     ck_assert_uint_eq(rig.cluster->net.n_channels, 0);
     fake_run(&rig.cluster->net, 1000);
-    ps_client_destroy(rig.client);
+    ps_session_destroy(rig.client);
     rig.client = NULL;
 }
 END_TEST
@@ -282,10 +282,10 @@ START_TEST(closing_does_not_wait_long_for_a_dead_coordinator)
     rig.cluster->silent = true;
     uint32_t closed;
     struct ps_op close = rig_op(&closed);
-    ps_client_close(rig.client, &close);
+    ps_session_close(rig.client, &close);
     ck_assert_uint_le(rig_wait(&rig, &closed, 5000), 1100);
     ck_assert_uint_eq(closed, 1);
-    ps_client_destroy(rig.client);
+    ps_session_destroy(rig.client);
     rig.client = NULL;
 }
 END_TEST
@@ -297,7 +297,7 @@ START_TEST(a_coordinator_that_starts_later_is_joined)
     rig.cluster->silent = true;
     uint32_t joined;
     struct ps_op op = rig_op(&joined);
-    ps_client_join(rig.client, &op);
+    ps_session_join(rig.client, &op);
     fake_run(&rig.cluster->net, 20000);
     ck_assert_uint_eq(joined, 0);
     rig.cluster->silent = false;
@@ -315,7 +315,7 @@ START_TEST(a_coordinator_that_never_starts_is_named)
     rig.cluster->silent = true;
     uint32_t joined;
     struct ps_op op = rig_op(&joined);
-    ps_client_join(rig.client, &op);
+    ps_session_join(rig.client, &op);
     (void)rig_wait(&rig, &joined, 40000);
     ck_assert_uint_eq(joined, 1);
     ck_assert_int_eq(op.err.status, PS_ERR_LOST);
@@ -330,12 +330,12 @@ START_TEST(a_reader_learns_tables_and_pulls_without_a_clock)
     rig.cluster->gated = true;
     uint32_t count;
     struct ps_op op = rig_op(&count);
-    ps_client_join(rig.client, &op);
+    ps_session_join(rig.client, &op);
     (void)rig_wait(&rig, &count, 100);
     (void)fake_table(rig.cluster, "small", RIG_SMALL_N);
     (void)fake_table(rig.cluster, "big", RIG_BIG_N);
     op = rig_op(&count);
-    ps_client_describe(rig.client, &op);
+    ps_session_describe(rig.client, &op);
     (void)rig_wait(&rig, &count, 100);
     ck_assert_int_eq(op.err.status, PS_OK);
     struct ps_pull pull = rig_pull(&rig, &count, 99);
@@ -353,19 +353,19 @@ START_TEST(tables_that_others_defined_below_are_learnt_with_ones_own)
     rig_init(&rig, 2, PS_CLIENT_WORKER);
     uint32_t count;
     struct ps_op op = rig_op(&count);
-    ps_client_join(rig.client, &op);
+    ps_session_join(rig.client, &op);
     (void)rig_wait(&rig, &count, 100);
     (void)fake_table(rig.cluster, "small", RIG_SMALL_N);
     struct ps_table_def def = {
         .name = "big", .n_dims = 1, .shape = {RIG_BIG_N}, .optimizer = "sgd"};
     struct ps_define_table define = {.op = rig_op(&count), .def = &def};
-    ps_client_define_table(rig.client, &define);
+    ps_session_define_table(rig.client, &define);
     (void)rig_wait(&rig, &count, 100);
     ck_assert_int_eq(define.op.err.status, PS_OK);
     ck_assert_uint_eq(define.ret_table, 1);
     uint32_t table;
     uint64_t n;
-    ck_assert(ps_client_table(rig.client, "small", &table, &n));
+    ck_assert(ps_session_table(rig.client, "small", &table, &n));
     struct ps_push push = rig_push(&rig, &count, 0);
     ck_assert_int_eq(rig_push_wait(&rig, &push, &count, 100), PS_OK);
     rig_check_applied(&rig, 1.0f);
@@ -377,7 +377,7 @@ START_TEST(defining_the_job_tells_what_is_in_force)
     uint32_t count;
     struct ps_job_def def = {.model = "mlp", .data = "x", .rows = 10, .batch = 2, .epochs = 1};
     struct ps_define_job define = {.op = rig_op(&count), .def = &def};
-    ps_client_define_job(rig.client, &define);
+    ps_session_define_job(rig.client, &define);
     (void)rig_wait(&rig, &count, 100);
     ck_assert_int_eq(define.op.err.status, PS_OK);
     ck_assert_uint_eq(define.ret_units_per_lease, 9);

@@ -1,12 +1,12 @@
 /*
- * client_call.c — one data call: from the units of a work to bytes, from the answer back to them.
+ * session_call.c — one data call: from the units of a work to bytes, from the answer back to them.
  *
  * Gradients are borrowed by the transport piece by piece; weights are copied once, from the message
  * into the caller's tensor: that copy is the delivery. A call is over when its answer is there and
  * every borrowed piece was let go, so an operation never ends while somebody may still read its
  * tensors.
  */
-#include "client/client_impl.h"
+#include "client/session_impl.h"
 #include "obs/log.h"
 
 #define RETRY_MS_MIN 1u /* At once would spin. */
@@ -23,34 +23,34 @@ static void remember_position(struct ps_route *route, const struct ps_slot_reply
     }
 }
 
-static uint32_t wait_ms(struct ps_client *client, struct ps_client_call *call,
+static uint32_t wait_ms(struct ps_session *session, struct ps_session_call *call,
                         enum ps_status status, uint32_t retry_ms)
 {
     if (status == PS_ERR_BUSY && retry_ms > 0) {
         return retry_ms < PS_BACKOFF_CAP_MS ? retry_ms : PS_BACKOFF_CAP_MS;
     }
-    uint32_t wait = ps_backoff_next_ms(&call->work->backoff[call->server], &client->rng);
+    uint32_t wait = ps_backoff_next_ms(&call->work->backoff[call->server], &session->rng);
     return wait > RETRY_MS_MIN ? wait : RETRY_MS_MIN;
 }
 
 /* Copy a slot's values to their places in the tensors. */
-static void deliver(struct ps_client *client, struct ps_client_work *work,
+static void deliver(struct ps_session *session, struct ps_session_work *work,
                     const struct ps_flow_unit *unit, struct ps_cursor *payload)
 {
-    struct ps_layout_part *parts = client->scratch->parts;
+    struct ps_layout_part *parts = session->scratch->parts;
     uint32_t n_parts = ps_flow_parts(&work->pull_flow, unit, parts);
     for (uint32_t i = 0; i < n_parts; i++) {
-        const struct ps_layout *layout = &client->layouts[parts[i].table];
+        const struct ps_layout *layout = &session->layouts[parts[i].table];
         float *to =
             work->pull_values[parts[i].table] + ps_layout_first_element(layout, parts[i].block);
         ps_cursor_copy(payload, to, parts[i].n_floats * sizeof(float));
     }
-    client->view.n_bytes_pulled += unit->n_bytes;
-    ps_metric_add(client->options.metrics, PS_METRIC_bytes_pulled_total, unit->n_bytes);
+    session->view.n_bytes_pulled += unit->n_bytes;
+    ps_metric_add(session->options.metrics, PS_METRIC_bytes_pulled_total, unit->n_bytes);
 }
 
 /* Each slot at most once, only slots that were asked, lengths that fit: before anything is done. */
-static bool reply_makes_sense(const struct ps_client_call *call, const struct ps_data_reply *reply)
+static bool reply_makes_sense(const struct ps_session_call *call, const struct ps_data_reply *reply)
 {
     uint64_t slots = 0;
     for (uint32_t i = 0; i < reply->n_push; i++) {
@@ -80,35 +80,35 @@ static bool reply_makes_sense(const struct ps_client_call *call, const struct ps
 }
 
 /* The words for a slot that refused for good; those of the first stay. */
-static void note_refusal(struct ps_client *client, struct ps_client_call *call,
+static void note_refusal(struct ps_session *session, struct ps_session_call *call,
                          const struct ps_slot_reply *reply, struct ps_error *err)
 {
     if (reply->status == PS_OK || ps_status_retryable(reply->status) || err->status != PS_OK) {
         return;
     }
     (void)ps_fail(err, reply->status, "slot %u at server %u (%s): %s", reply->slot, call->server,
-                  client->servers[call->server].address, ps_status_text(reply->status));
+                  session->servers[call->server].address, ps_status_text(reply->status));
 }
 
-static void take_push_slots(struct ps_client *client, struct ps_client_call *call,
+static void take_push_slots(struct ps_session *session, struct ps_session_call *call,
                             const struct ps_data_reply *reply, uint64_t ready_ms)
 {
-    struct ps_client_work *work = call->work;
+    struct ps_session_work *work = call->work;
     for (uint32_t i = 0; i < reply->n_push; i++) {
         const struct ps_slot_reply *slot = &reply->push[i];
         struct ps_flow_unit *unit = ps_flow_find(&work->push_flow, &call->push, slot->slot);
         if (slot->status == PS_OK) {
-            remember_position(&client->route, slot);
+            remember_position(&session->route, slot);
             work->n_push_bytes += unit->n_bytes;
         }
-        note_refusal(client, call, slot, &work->push_err);
+        note_refusal(session, call, slot, &work->push_err);
         ps_flow_answer(&work->push_flow, unit, slot->status, ready_ms);
     }
 }
 
-static void pull_first_answer(struct ps_client *client, struct ps_client_call *call)
+static void pull_first_answer(struct ps_session *session, struct ps_session_call *call)
 {
-    struct ps_client_work *work = call->work;
+    struct ps_session_work *work = call->work;
     if (work->pull_answered) {
         return;
     }
@@ -116,29 +116,29 @@ static void pull_first_answer(struct ps_client *client, struct ps_client_call *c
     if (work->pull_held) {
         return; /* It came with the push: nothing waited. */
     }
-    uint64_t now_ns = ps_exec_now_ns(client->options.exec);
+    uint64_t now_ns = ps_exec_now_ns(session->options.exec);
     uint64_t took_ns = now_ns - call->start_ns;
-    if (!work->pull_parked && (client->quickest_ns == 0 || took_ns < client->quickest_ns)) {
-        client->quickest_ns = took_ns;
+    if (!work->pull_parked && (session->quickest_ns == 0 || took_ns < session->quickest_ns)) {
+        session->quickest_ns = took_ns;
     }
     /* What the network takes anyway is not the gate's. */
     uint64_t waited_ns = now_ns - work->pull_start_ns;
-    if (work->pull_parked && waited_ns > client->quickest_ns) {
-        work->pull_blocked_ns = waited_ns - client->quickest_ns;
+    if (work->pull_parked && waited_ns > session->quickest_ns) {
+        work->pull_blocked_ns = waited_ns - session->quickest_ns;
     }
 }
 
 /* Weights that came without the push that travelled with them lack the worker's own update. */
-static bool push_unfinished(const struct ps_client_call *call, uint32_t slot)
+static bool push_unfinished(const struct ps_session_call *call, uint32_t slot)
 {
     const struct ps_flow_unit *unit = ps_flow_find(&call->work->push_flow, &call->push, slot);
     return unit != NULL && unit->state != PS_FLOW_FINISHED;
 }
 
-static void take_pull_slots(struct ps_client *client, struct ps_client_call *call,
+static void take_pull_slots(struct ps_session *session, struct ps_session_call *call,
                             const struct ps_data_reply *reply, uint64_t ready_ms)
 {
-    struct ps_client_work *work = call->work;
+    struct ps_session_work *work = call->work;
     struct ps_cursor payload = reply->payload;
     for (uint32_t i = 0; i < reply->n_pull; i++) {
         const struct ps_slot_reply *slot = &reply->pull[i];
@@ -149,16 +149,16 @@ static void take_pull_slots(struct ps_client *client, struct ps_client_call *cal
             continue;
         }
         if (slot->status == PS_OK) {
-            remember_position(&client->route, slot);
-            deliver(client, work, unit, &payload);
-            pull_first_answer(client, call);
+            remember_position(&session->route, slot);
+            deliver(session, work, unit, &payload);
+            pull_first_answer(session, call);
             if (reply->min_clock < work->min_clock) {
                 work->min_clock = reply->min_clock;
             }
         } else if (slot->status == PS_ERR_NOT_YET) {
             work->pull_parked = true;
         }
-        note_refusal(client, call, slot, &work->pull_err);
+        note_refusal(session, call, slot, &work->pull_err);
         ps_flow_answer(&work->pull_flow, unit, slot->status, ready_ms);
     }
 }
@@ -173,7 +173,7 @@ static enum ps_status worse(enum ps_status a, enum ps_status b)
 }
 
 /* One wait for all slots of a call, so that what shared it shares the next one too. */
-static uint64_t repeat_at_ms(struct ps_client *client, struct ps_client_call *call,
+static uint64_t repeat_at_ms(struct ps_session *session, struct ps_session_call *call,
                              const struct ps_data_reply *reply)
 {
     enum ps_status worst = PS_OK;
@@ -188,10 +188,10 @@ static uint64_t repeat_at_ms(struct ps_client *client, struct ps_client_call *ca
         return 0;
     }
     if (worst != PS_ERR_NOT_YET) {
-        client->view.n_retries++;
-        ps_metric_add(client->options.metrics, PS_METRIC_retries_total, 1);
+        session->view.n_retries++;
+        ps_metric_add(session->options.metrics, PS_METRIC_retries_total, 1);
     }
-    return ps_exec_now_ms(client->options.exec) + wait_ms(client, call, worst, reply->retry_ms);
+    return ps_exec_now_ms(session->options.exec) + wait_ms(session, call, worst, reply->retry_ms);
 }
 
 static bool any_fenced(const struct ps_data_reply *reply)
@@ -206,9 +206,9 @@ static bool any_fenced(const struct ps_data_reply *reply)
     return fenced;
 }
 
-static uint64_t take_reply(struct ps_client *client, struct ps_client_call *call)
+static uint64_t take_reply(struct ps_session *session, struct ps_session_call *call)
 {
-    struct ps_data_reply *reply = &client->scratch->reply;
+    struct ps_data_reply *reply = &session->scratch->reply;
     const struct ps_msg *msg = call->request.reply;
     struct ps_error err = {0};
     enum ps_status status =
@@ -218,65 +218,65 @@ static uint64_t take_reply(struct ps_client *client, struct ps_client_call *call
     }
     if (status != PS_OK) {
         (void)ps_wrap(&err, status, "server %u (%s) sent nonsense", call->server,
-                      client->servers[call->server].address);
-        ps_client_work_refuse(call->work, PS_ERR_CORRUPT, err.text);
+                      session->servers[call->server].address);
+        ps_session_work_refuse(call->work, PS_ERR_CORRUPT, err.text);
         return 0;
     }
-    if (reply->term > client->view.term) { /* From now on, states of the old term are stale. */
-        client->view.term = reply->term;
+    if (reply->term > session->view.term) { /* From now on, states of the old term are stale. */
+        session->view.term = reply->term;
     }
-    uint64_t ready_ms = repeat_at_ms(client, call, reply);
-    take_push_slots(client, call, reply, ready_ms);
-    take_pull_slots(client, call, reply, ready_ms);
+    uint64_t ready_ms = repeat_at_ms(session, call, reply);
+    take_push_slots(session, call, reply, ready_ms);
+    take_pull_slots(session, call, reply, ready_ms);
     if (any_fenced(reply)) {
-        ps_client_fence(client, NULL);
+        ps_session_fence(session, NULL);
     }
     return ready_ms;
 }
 
 /* The call as a whole got no answer, or a refusal. */
-static uint64_t take_failure(struct ps_client *client, struct ps_client_call *call)
+static uint64_t take_failure(struct ps_session *session, struct ps_session_call *call)
 {
-    struct ps_client_server *server = &client->servers[call->server];
+    struct ps_session_server *server = &session->servers[call->server];
     const struct ps_error *err = &call->request.err;
-    uint64_t now_ms = ps_exec_now_ms(client->options.exec);
+    uint64_t now_ms = ps_exec_now_ms(session->options.exec);
     bool silent = err->status == PS_ERR_UNAVAIL || err->status == PS_ERR_TIMEOUT;
     bool canceled = err->status == PS_ERR_CANCELED; /* By us, or by a server that stops. */
     if (silent) {
-        bool slept = client->awake_ms > call->start_ms; /* Nobody answers a stopped process. */
-        ps_client_peer_failed(&server->peer, slept ? client->awake_ms : call->start_ms, now_ms);
+        bool slept = session->awake_ms > call->start_ms; /* Nobody answers a stopped process. */
+        ps_session_peer_failed(&server->peer, slept ? session->awake_ms : call->start_ms, now_ms);
     } else if (!canceled) {
-        ps_client_server_heard(client, call->server);
+        ps_session_server_heard(session, call->server);
     }
     if (err->status == PS_ERR_FENCED) {
-        ps_client_fence(client, err->text);
+        ps_session_fence(session, err->text);
     } else if (!canceled && !ps_status_retryable(err->status)) {
         struct ps_error why;
         (void)ps_fail(&why, err->status, "server %u (%s): %s", call->server, server->address,
                       err->text);
-        ps_client_work_refuse(call->work, why.status, why.text);
+        ps_session_work_refuse(call->work, why.status, why.text);
     }
     if (err->status == PS_ERR_NOT_YET) {
         call->work->pull_parked = true;
     } else {
-        client->view.n_retries++;
-        ps_metric_add(client->options.metrics, PS_METRIC_retries_total, 1);
+        session->view.n_retries++;
+        ps_metric_add(session->options.metrics, PS_METRIC_retries_total, 1);
     }
-    return now_ms + wait_ms(client, call, err->status, 0);
+    return now_ms + wait_ms(session, call, err->status, 0);
 }
 
 static void run_call(struct ps_mail *mail)
 {
-    struct ps_client_call *call = PS_CONTAINER_OF(mail, struct ps_client_call, mail);
-    struct ps_client *client = call->client;
-    struct ps_client_server *server = &client->servers[call->server];
+    struct ps_session_call *call = PS_CONTAINER_OF(mail, struct ps_session_call, mail);
+    struct ps_session *session = call->session;
+    struct ps_session_server *server = &session->servers[call->server];
     uint64_t ready_ms;
     ps_list_remove(&call->node); /* It can't be canceled any more. */
     if (call->request.err.status == PS_OK) {
-        ps_client_server_heard(client, call->server);
-        ready_ms = take_reply(client, call);
+        ps_session_server_heard(session, call->server);
+        ready_ms = take_reply(session, call);
     } else {
-        ready_ms = take_failure(client, call);
+        ready_ms = take_failure(session, call);
     }
     ps_msg_unref(call->request.reply);
     call->request.reply = NULL;
@@ -284,9 +284,9 @@ static void run_call(struct ps_mail *mail)
     ps_flow_end_call(&call->work->pull_flow, &call->pull, ready_ms);
     server->n_calls--;
     server->n_asking -= call->asks ? 1 : 0;
-    ps_list_append(&client->idle_calls, &call->node);
-    ps_client_server_connect(client, call->server);
-    ps_client_settle(client);
+    ps_list_append(&session->idle_calls, &call->node);
+    ps_session_server_connect(session, call->server);
+    ps_session_settle(session);
 }
 
 /* ---- Sending ------------------------------------------------------------------------------- */
@@ -294,41 +294,41 @@ static void run_call(struct ps_mail *mail)
 /* Any thread: the answer is there, or a piece was let go. */
 static void let_go(void *arg)
 {
-    struct ps_client_call *call = arg;
+    struct ps_session_call *call = arg;
     if (atomic_fetch_sub(&call->n_holders, 1) == 1) {
-        ps_exec_post(call->client->options.exec, &call->mail);
+        ps_exec_post(call->session->options.exec, &call->mail);
     }
 }
 
 static void on_done(struct ps_request *request)
 {
-    let_go(PS_CONTAINER_OF(request, struct ps_client_call, request));
+    let_go(PS_CONTAINER_OF(request, struct ps_session_call, request));
 }
 
-static struct ps_client_call *take_call(struct ps_client *client)
+static struct ps_session_call *take_call(struct ps_session *session)
 {
-    if (!ps_list_empty(&client->idle_calls)) {
-        struct ps_client_call *call =
-            PS_CONTAINER_OF(client->idle_calls.next, struct ps_client_call, node);
+    if (!ps_list_empty(&session->idle_calls)) {
+        struct ps_session_call *call =
+            PS_CONTAINER_OF(session->idle_calls.next, struct ps_session_call, node);
         ps_list_remove(&call->node);
         return call;
     }
-    struct ps_client_call *call = ps_mem_alloc(client->options.mem, PS_MEM_CALLS, sizeof(*call));
+    struct ps_session_call *call = ps_mem_alloc(session->options.mem, PS_MEM_CALLS, sizeof(*call));
     if (call != NULL) {
-        call->client = client;
+        call->session = session;
         call->mail.run = run_call;
         ps_list_init(&call->node);
     }
     return call;
 }
 
-static uint32_t lend_pieces(struct ps_client *client, struct ps_client_call *call,
+static uint32_t lend_pieces(struct ps_session *session, struct ps_session_call *call,
                             const struct ps_share *share)
 {
-    struct ps_piece *pieces = client->scratch->pieces;
+    struct ps_piece *pieces = session->scratch->pieces;
     for (uint32_t i = 0; i < share->n_parts; i++) {
         const struct ps_part *part = &share->parts[i];
-        const struct ps_layout *layout = &client->layouts[part->table];
+        const struct ps_layout *layout = &session->layouts[part->table];
         const float *from =
             call->work->push_values[part->table] + ps_layout_first_element(layout, part->block);
         pieces[i] = (struct ps_piece){
@@ -338,13 +338,13 @@ static uint32_t lend_pieces(struct ps_client *client, struct ps_client_call *cal
 }
 
 /* The header, in the scratch: the transport copies it before its start returns. */
-static size_t write_head(struct ps_client *client, const struct ps_client_call *call)
+static size_t write_head(struct ps_session *session, const struct ps_session_call *call)
 {
-    struct ps_data_request *to = &client->scratch->request;
-    const struct ps_client_work *work = call->work;
-    to->session = client->options.session;
-    to->session_number = client->view.session_number;
-    to->generation = client->view.generation;
+    struct ps_data_request *to = &session->scratch->request;
+    const struct ps_session_work *work = call->work;
+    to->session = session->options.session;
+    to->session_number = session->view.session_number;
+    to->generation = session->view.generation;
     bool pushes = call->push.n_units > 0;
     bool pulls = call->pull.n_units > 0;
     to->stream = pushes ? work->push->stream : 0;
@@ -356,72 +356,72 @@ static size_t write_head(struct ps_client *client, const struct ps_client_call *
     to->read_clock = pushes ? work->push->read_clock : 0;
     to->pull_step = pulls ? work->pull->step : 0;
     to->no_clock = pulls && work->pull->no_clock;
-    ps_flow_fill(&work->push_flow, &client->route, &call->push, &to->push);
-    ps_flow_fill(&work->pull_flow, &client->route, &call->pull, &to->pull);
+    ps_flow_fill(&work->push_flow, &session->route, &call->push, &to->push);
+    ps_flow_fill(&work->pull_flow, &session->route, &call->pull, &to->pull);
     to->n_payload_bytes = call->push.n_bytes;
-    return ps_data_request_write(to, client->scratch->head, PS_HEAD_BYTES_MAX);
+    return ps_data_request_write(to, session->scratch->head, PS_HEAD_BYTES_MAX);
 }
 
-static uint32_t timeout_ms(const struct ps_client *client, const struct ps_client_call *call)
+static uint32_t timeout_ms(const struct ps_session *session, const struct ps_session_call *call)
 {
-    const struct ps_client_options *options = &client->options;
+    const struct ps_session_options *options = &session->options;
     uint64_t n_bytes = call->push.n_bytes + call->pull.n_bytes;
-    uint64_t ms = options->call_timeout_ms + n_bytes / PS_CLIENT_BYTES_PER_MS;
+    uint64_t ms = options->call_timeout_ms + n_bytes / PS_SESSION_BYTES_PER_MS;
     /* A parked pull is answered NOT_YET shortly before its end. Half of the time to give up, so
      * that a server that hangs is found in time; and no parking with one that is silent. */
-    if (call->asks && !client->servers[call->server].peer.silent) {
+    if (call->asks && !session->servers[call->server].peer.silent) {
         ms += options->give_up_ms / 2;
     }
     return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
 }
 
-static void send_call(struct ps_client *client, struct ps_client_call *call)
+static void send_call(struct ps_session *session, struct ps_session_call *call)
 {
-    struct ps_client_server *server = &client->servers[call->server];
-    size_t n_head_bytes = write_head(client, call);
+    struct ps_session_server *server = &session->servers[call->server];
+    size_t n_head_bytes = write_head(session, call);
     PS_ASSERT(n_head_bytes > 0); /* The bounds on slots and parts keep it below the maximum. */
-    uint32_t n_pieces = lend_pieces(client, call, &client->scratch->request.push);
+    uint32_t n_pieces = lend_pieces(session, call, &session->scratch->request.push);
     bool pushes = call->push.n_units > 0;
     bool pulls = call->pull.n_units > 0;
     const char *both = pulls ? PS_METHOD_PUSH_PULL : PS_METHOD_PUSH;
     uint64_t step = pushes ? call->work->push->step : call->work->pull->step;
     call->asks = !pushes && call->pull.asks;
-    call->start_ms = ps_exec_now_ms(client->options.exec);
-    call->start_ns = ps_exec_now_ns(client->options.exec);
+    call->start_ms = ps_exec_now_ms(session->options.exec);
+    call->start_ns = ps_exec_now_ns(session->options.exec);
     call->request =
         (struct ps_request){.method = pushes ? both : PS_METHOD_PULL,
-                            .timeout_ms = timeout_ms(client, call),
-                            .context = {.session = client->view.session_number, .step = step},
-                            .out = {.head = client->scratch->head,
+                            .timeout_ms = timeout_ms(session, call),
+                            .context = {.session = session->view.session_number, .step = step},
+                            .out = {.head = session->scratch->head,
                                     .n_head_bytes = n_head_bytes,
-                                    .pieces = client->scratch->pieces,
+                                    .pieces = session->scratch->pieces,
                                     .n_pieces = n_pieces},
                             .done = on_done};
     atomic_store(&call->n_holders, n_pieces + 1);
     server->n_calls++;
     server->n_asking += call->asks ? 1 : 0;
-    ps_list_append(&client->calls, &call->node);
+    ps_list_append(&session->calls, &call->node);
     ps_request_start(server->channel, &call->request);
 }
 
 /* In asp nothing else stops a worker that lost its coordinator, while its lease goes to another. */
-static bool cut_off(const struct ps_client *client, uint64_t now_ms)
+static bool cut_off(const struct ps_session *session, uint64_t now_ms)
 {
-    return client->view.consistency.mode == PS_CONSISTENCY_ASP && client->attend.wanted &&
-           now_ms - client->attend.heard_ms >= PS_SILENCE_MS;
+    return session->view.consistency.mode == PS_CONSISTENCY_ASP && session->attend.wanted &&
+           now_ms - session->attend.heard_ms >= PS_SILENCE_MS;
 }
 
 /* Fill `call` with what `work` has for the server. */
-static bool fill_call(struct ps_client *client, struct ps_client_work *work,
-                      struct ps_client_call *call, uint64_t now_ms)
+static bool fill_call(struct ps_session *session, struct ps_session_work *work,
+                      struct ps_session_call *call, uint64_t now_ms)
 {
-    const struct ps_client_server *server = &client->servers[call->server];
+    const struct ps_session_server *server = &session->servers[call->server];
     call->work = work;
     call->push.n_units = 0;
     call->push.n_bytes = 0;
     call->pull = (struct ps_flow_call){.server = call->server};
-    if (work->push != NULL && !cut_off(client, now_ms) &&
-        ps_flow_take(&work->push_flow, &client->route, call->server, now_ms, &call->push) > 0) {
+    if (work->push != NULL && !cut_off(session, now_ms) &&
+        ps_flow_take(&work->push_flow, &session->route, call->server, now_ms, &call->push) > 0) {
         if (work->pull != NULL) {
             (void)ps_flow_take_same(&work->pull_flow, &work->push_flow, &call->push, &call->pull);
         }
@@ -432,24 +432,25 @@ static bool fill_call(struct ps_client *client, struct ps_client_work *work,
     }
     bool taken = ps_flow_asks(&work->pull_flow, call->server) && server->n_asking > 0;
     return !taken &&
-           ps_flow_take(&work->pull_flow, &client->route, call->server, now_ms, &call->pull) > 0;
+           ps_flow_take(&work->pull_flow, &session->route, call->server, now_ms, &call->pull) > 0;
 }
 
-void ps_client_call_send(struct ps_client *client, struct ps_client_work *work, uint64_t now_ms)
+void ps_session_call_send(struct ps_session *session, struct ps_session_work *work, uint64_t now_ms)
 {
-    for (uint32_t i = 0; i < client->n_servers; i++) {
-        struct ps_client_server *server = &client->servers[i];
-        while (ps_client_server_connected(server) && server->n_calls < PS_CLIENT_CALLS_PER_SERVER) {
-            struct ps_client_call *call = take_call(client);
+    for (uint32_t i = 0; i < session->n_servers; i++) {
+        struct ps_session_server *server = &session->servers[i];
+        while (ps_session_server_connected(server) &&
+               server->n_calls < PS_SESSION_CALLS_PER_SERVER) {
+            struct ps_session_call *call = take_call(session);
             if (call == NULL) {
                 return; /* The next heartbeat tries again. */
             }
             call->server = i;
-            if (!fill_call(client, work, call, now_ms)) {
-                ps_list_append(&client->idle_calls, &call->node);
+            if (!fill_call(session, work, call, now_ms)) {
+                ps_list_append(&session->idle_calls, &call->node);
                 break;
             }
-            send_call(client, call);
+            send_call(session, call);
         }
     }
 }

@@ -1,13 +1,13 @@
 /*
- * client_attend.c — the Attend stream: reports up, states down, opened again when it breaks.
+ * session_attend.c — the Attend stream: reports up, states down, opened again when it breaks.
  *
  *   opened --> hello (session only) --> first state heard: report --> report per heartbeat, news
  *
  * The hello carries no report: after a change of coordinators a report must go only to one whose
  * term we have heard, and a stream's term is heard with its first state.
  */
-#include "client/client_impl.h"
-#include "client/client_state.h"
+#include "client/session_impl.h"
+#include "client/session_state.h"
 #include "obs/log.h"
 #include "wire/pack.h"
 
@@ -16,30 +16,30 @@
 /* A message on its way from the transport's thread to the executor. */
 struct arrival {
     struct ps_mail mail;
-    struct ps_client *client;
+    struct ps_session *session;
     struct ps_msg *msg;
 };
 
-static void take_state(struct ps_client *client, const struct ps_msg *msg)
+static void take_state(struct ps_session *session, const struct ps_msg *msg)
 {
-    struct ps_client_attend *attend = &client->attend;
+    struct ps_session_attend *attend = &session->attend;
     ProtobufCMessage *message = ps_wire_unpack(&ps__v1__attend_state__descriptor, msg->slices,
-                                               msg->n_slices, client->options.mem);
+                                               msg->n_slices, session->options.mem);
     if (message == NULL) { /* Groups are sent once per stream: start over. */
         ps_stream_close(attend->stream, PS_ERR_CORRUPT);
         attend->closing = true;
         return;
     }
-    if (ps_client_state_take(client, (const Ps__V1__AttendState *)message)) {
-        attend->heard_ms = ps_exec_now_ms(client->options.exec);
+    if (ps_session_state_take(session, (const Ps__V1__AttendState *)message)) {
+        attend->heard_ms = ps_exec_now_ms(session->options.exec);
         ps_backoff_reset(&attend->backoff);
-        if (attend->peer.silent && attend->peer.next_log_ms > PS_CLIENT_LOG_FIRST_MS) {
-            ps_log(PS_LOG_INFO, "coordinator.back", "address=\"%s\"", client->coordinator);
+        if (attend->peer.silent && attend->peer.next_log_ms > PS_SESSION_LOG_FIRST_MS) {
+            ps_log(PS_LOG_INFO, "coordinator.back", "address=\"%s\"", session->coordinator);
         }
-        ps_client_peer_heard(&attend->peer, attend->heard_ms);
+        ps_session_peer_heard(&attend->peer, attend->heard_ms);
         if (!attend->heard) {
             attend->heard = true;
-            ps_client_attend_report(client);
+            ps_session_attend_report(session);
         }
     }
     ps_wire_unpacked_free(message);
@@ -48,43 +48,43 @@ static void take_state(struct ps_client *client, const struct ps_msg *msg)
 static void run_arrival(struct ps_mail *mail)
 {
     struct arrival *arrival = PS_CONTAINER_OF(mail, struct arrival, mail);
-    struct ps_client *client = arrival->client;
-    if (!client->attend.closing) {
-        take_state(client, arrival->msg);
+    struct ps_session *session = arrival->session;
+    if (!session->attend.closing) {
+        take_state(session, arrival->msg);
     }
     ps_msg_unref(arrival->msg);
     ps_mem_free(arrival);
-    ps_client_settle(client);
+    ps_session_settle(session);
 }
 
 /* On a thread of the transport. */
 static void on_message(void *arg, struct ps_msg *msg)
 {
-    struct ps_client *client = arg;
-    struct arrival *arrival = ps_mem_alloc(client->options.mem, PS_MEM_CALLS, sizeof(*arrival));
+    struct ps_session *session = arg;
+    struct arrival *arrival = ps_mem_alloc(session->options.mem, PS_MEM_CALLS, sizeof(*arrival));
     if (arrival == NULL) { /* The next state comes within a heartbeat, but groups come once. */
         ps_msg_unref(msg);
-        atomic_store(&client->attend.dropped, true);
+        atomic_store(&session->attend.dropped, true);
         return;
     }
-    *arrival = (struct arrival){.mail.run = run_arrival, .client = client, .msg = msg};
-    ps_exec_post(client->options.exec, &arrival->mail);
+    *arrival = (struct arrival){.mail.run = run_arrival, .session = session, .msg = msg};
+    ps_exec_post(session->options.exec, &arrival->mail);
 }
 
 /* On a thread of the transport; nothing follows it. */
 static void on_closed(void *arg, enum ps_status status PS_UNUSED)
 {
-    struct ps_client *client = arg;
-    ps_exec_post(client->options.exec, &client->attend.closed);
+    struct ps_session *session = arg;
+    ps_exec_post(session->options.exec, &session->attend.closed);
 }
 
 static const struct ps_stream_events events = {.message = on_message, .closed = on_closed};
 
 /* Not sent (PS_ERR_BUSY, or a stream that is over): the next heartbeat or stream repeats it. */
-static enum ps_status send_report(struct ps_client *client, bool hello)
+static enum ps_status send_report(struct ps_session *session, bool hello)
 {
-    const struct ps_client_view *view = &client->view;
-    const struct ps_worker_report *from = &client->report;
+    const struct ps_session_view *view = &session->view;
+    const struct ps_worker_report *from = &session->report;
     Ps__V1__WorkerStats stats;
     ps__v1__worker_stats__init(&stats);
     stats.units = from->stats.units;
@@ -113,111 +113,111 @@ static enum ps_status send_report(struct ps_client *client, bool hello)
     worker.stats = &stats;
     Ps__V1__AttendReport report;
     ps__v1__attend_report__init(&report);
-    report.session = (ProtobufCBinaryData){.len = sizeof(client->options.session.bytes),
-                                           .data = client->options.session.bytes};
+    report.session = (ProtobufCBinaryData){.len = sizeof(session->options.session.bytes),
+                                           .data = session->options.session.bytes};
     report.session_number = view->session_number;
     report.term = view->term;
     report.generation = view->generation;
-    report.worker = hello || client->options.kind != PS_CLIENT_WORKER ? NULL : &worker;
-    uint8_t *head = client->scratch->head;
+    report.worker = hello || session->options.kind != PS_CLIENT_WORKER ? NULL : &worker;
+    uint8_t *head = session->scratch->head;
     bool fits;
     size_t n_bytes = ps_wire_pack(&report.base, head, PS_HEAD_BYTES_MAX, &fits);
     PS_ASSERT(fits); /* Numbers only. */
     struct ps_out out = {.head = head, .n_head_bytes = n_bytes};
-    return ps_stream_send(client->attend.stream, &out);
+    return ps_stream_send(session->attend.stream, &out);
 }
 
-void ps_client_attend_report(struct ps_client *client)
+void ps_session_attend_report(struct ps_session *session)
 {
-    struct ps_client_attend *attend = &client->attend;
+    struct ps_session_attend *attend = &session->attend;
     if (attend->stream != NULL && attend->heard && !attend->closing) {
-        (void)send_report(client, false);
+        (void)send_report(session, false);
     }
 }
 
-static void open_stream(struct ps_client *client)
+static void open_stream(struct ps_session *session)
 {
-    struct ps_client_attend *attend = &client->attend;
+    struct ps_session_attend *attend = &session->attend;
     attend->heard = false;
     attend->closing = false;
-    attend->opened_ms = ps_exec_now_ms(client->options.exec);
-    attend->stream = ps_stream_open(client->control, METHOD_ATTEND, &events, client);
-    (void)send_report(client, true); /* A stream that failed says so by `closed`. */
+    attend->opened_ms = ps_exec_now_ms(session->options.exec);
+    attend->stream = ps_stream_open(session->control, METHOD_ATTEND, &events, session);
+    (void)send_report(session, true); /* A stream that failed says so by `closed`. */
 }
 
 static void run_timer(struct ps_timer *timer)
 {
-    struct ps_client_attend *attend = PS_CONTAINER_OF(timer, struct ps_client_attend, timer);
-    struct ps_client *client = PS_CONTAINER_OF(attend, struct ps_client, attend);
-    open_stream(client);
+    struct ps_session_attend *attend = PS_CONTAINER_OF(timer, struct ps_session_attend, timer);
+    struct ps_session *session = PS_CONTAINER_OF(attend, struct ps_session, attend);
+    open_stream(session);
 }
 
 static void run_closed(struct ps_mail *mail)
 {
-    struct ps_client_attend *attend = PS_CONTAINER_OF(mail, struct ps_client_attend, closed);
-    struct ps_client *client = PS_CONTAINER_OF(attend, struct ps_client, attend);
-    struct ps_exec *exec = client->options.exec;
+    struct ps_session_attend *attend = PS_CONTAINER_OF(mail, struct ps_session_attend, closed);
+    struct ps_session *session = PS_CONTAINER_OF(attend, struct ps_session, attend);
+    struct ps_exec *exec = session->options.exec;
     ps_stream_release(attend->stream);
     attend->stream = NULL;
     attend->heard = false;
     if (attend->wanted) {
-        ps_client_peer_failed(&attend->peer, attend->heard_ms, ps_exec_now_ms(exec));
-        ps_timer_start(exec, &attend->timer, ps_backoff_next_ms(&attend->backoff, &client->rng));
+        ps_session_peer_failed(&attend->peer, attend->heard_ms, ps_exec_now_ms(exec));
+        ps_timer_start(exec, &attend->timer, ps_backoff_next_ms(&attend->backoff, &session->rng));
     }
-    ps_client_settle(client);
+    ps_session_settle(session);
 }
 
-void ps_client_attend_start(struct ps_client *client)
+void ps_session_attend_start(struct ps_session *session)
 {
-    struct ps_client_attend *attend = &client->attend;
+    struct ps_session_attend *attend = &session->attend;
     if (attend->wanted) {
         return;
     }
     attend->wanted = true;
-    attend->heard_ms = ps_exec_now_ms(client->options.exec);
+    attend->heard_ms = ps_exec_now_ms(session->options.exec);
     attend->closed.run = run_closed;
     ps_timer_init(&attend->timer, run_timer);
-    open_stream(client);
+    open_stream(session);
 }
 
-void ps_client_attend_stop(struct ps_client *client)
+void ps_session_attend_stop(struct ps_session *session)
 {
-    struct ps_client_attend *attend = &client->attend;
+    struct ps_session_attend *attend = &session->attend;
     if (!attend->wanted) {
         return;
     }
     attend->wanted = false;
-    ps_timer_stop(client->options.exec, &attend->timer);
+    ps_timer_stop(session->options.exec, &attend->timer);
     if (attend->stream != NULL && !attend->closing) {
         attend->closing = true;
         ps_stream_close(attend->stream, PS_ERR_CANCELED);
     }
 }
 
-bool ps_client_attend_idle(const struct ps_client *client)
+bool ps_session_attend_idle(const struct ps_session *session)
 {
-    return client->attend.stream == NULL;
+    return session->attend.stream == NULL;
 }
 
-void ps_client_attend_check(struct ps_client *client, uint64_t now_ms)
+void ps_session_attend_check(struct ps_session *session, uint64_t now_ms)
 {
-    struct ps_client_attend *attend = &client->attend;
+    struct ps_session_attend *attend = &session->attend;
     if (!attend->wanted) {
         return;
     }
     uint64_t silent_ms = now_ms - attend->heard_ms;
-    if (silent_ms >= client->options.give_up_ms) {
-        ps_client_lose(client, "coordinator (%s) is unreachable since %llu s", client->coordinator,
-                       (unsigned long long)(silent_ms / 1000));
+    if (silent_ms >= session->options.give_up_ms) {
+        ps_session_lose(session, "coordinator (%s) is unreachable since %llu s",
+                        session->coordinator, (unsigned long long)(silent_ms / 1000));
         return;
     }
-    if (silent_ms >= PS_CLIENT_LOG_FIRST_MS) {
-        ps_client_peer_failed(&attend->peer, attend->heard_ms, now_ms);
+    if (silent_ms >= PS_SESSION_LOG_FIRST_MS) {
+        ps_session_peer_failed(&attend->peer, attend->heard_ms, now_ms);
     }
-    if (ps_client_peer_log_due(&attend->peer, now_ms)) {
+    if (ps_session_peer_log_due(&attend->peer, now_ms)) {
         ps_log(PS_LOG_WARN, "coordinator.unreachable",
                "msg=\"coordinator (%s) is unreachable since %llu s: retrying\"",
-               client->coordinator, (unsigned long long)(silent_ms / 1000));
+               session->coordinator, (unsigned long long)(silent_ms / 1000));
     }
     /* A new stream has its own time to be heard on, however long the silence before it was. */
     uint64_t since_ms = attend->heard_ms > attend->opened_ms ? attend->heard_ms : attend->opened_ms;
@@ -227,5 +227,5 @@ void ps_client_attend_check(struct ps_client *client, uint64_t now_ms)
         ps_stream_close(attend->stream, PS_ERR_TIMEOUT);
         return;
     }
-    ps_client_attend_report(client); /* The heartbeat; repeats what may have been lost. */
+    ps_session_attend_report(session); /* The heartbeat; repeats what may have been lost. */
 }

@@ -1,13 +1,13 @@
-/* session.c — see session.h. */
-#include "session.h"
+/* attached.c — see attached.h. */
+#include "attached.h"
 
 #include "base/bytes.h"
 #include "os/random.h"
 
-struct ps_client_options ps_session_client(const struct ps_session_options *options)
+struct ps_session_options ps_attached_client(const struct ps_attached_options *options)
 {
     static const struct ps_creds insecure = {.kind = PS_CREDS_INSECURE};
-    struct ps_client_options client = {
+    struct ps_session_options client = {
         .transport = options->transport,
         .mem = options->mem,
         .metrics = options->metrics,
@@ -24,29 +24,29 @@ struct ps_client_options ps_session_client(const struct ps_session_options *opti
     return client;
 }
 
-enum ps_status ps_session_open(struct ps_session *session, const struct ps_session_options *options,
-                               struct ps_error *err)
+enum ps_status ps_attached_open(struct ps_attached *session,
+                                const struct ps_attached_options *options, struct ps_error *err)
 {
-    *session = (struct ps_session){0};
+    *session = (struct ps_attached){0};
     enum ps_status status = ps_thread_exec_create("client", &session->exec, err);
     if (status != PS_OK) {
         return status;
     }
     ps_blocking_init(&session->blocking, ps_thread_exec_port(session->exec), NULL);
-    struct ps_client_options client = ps_session_client(options);
+    struct ps_session_options client = ps_attached_client(options);
     status = ps_blocking_open(&session->blocking, &client, err);
     if (status != PS_OK) {
-        ps_session_close(session);
+        ps_attached_close(session);
     }
     return status;
 }
 
-struct ps_blocking *ps_session_blocking(struct ps_session *session)
+struct ps_blocking *ps_attached_blocking(struct ps_attached *session)
 {
     return &session->blocking;
 }
 
-void ps_session_close(struct ps_session *session)
+void ps_attached_close(struct ps_attached *session)
 {
     if (session->exec == NULL) {
         return;
@@ -54,5 +54,5 @@ void ps_session_close(struct ps_session *session)
     ps_blocking_close(&session->blocking);
     ps_thread_exec_destroy(session->exec);
     ps_blocking_deinit(&session->blocking);
-    *session = (struct ps_session){0};
+    *session = (struct ps_attached){0};
 }

@@ -1,15 +1,15 @@
-#ifndef PS_WORKER_CLIENT_CLIENT_IMPL_H
-#define PS_WORKER_CLIENT_CLIENT_IMPL_H
+#ifndef PS_WORKER_CLIENT_SESSION_IMPL_H
+#define PS_WORKER_CLIENT_SESSION_IMPL_H
 /*
- * client/client_impl.h — the state of a client, shared by its files.
+ * session/session_impl.h — the state of a session, shared by its files.
  *
- *   client.c         create, start and end of operations, close
- *   client_work.c    pushes and pulls from start to end
- *   client_call.c    their calls: bytes out, answers in
- *   client_peer.c    servers and coordinators that do not answer
- *   client_attend.c  the Attend stream, reports
- *   client_state.c   what the coordinator says: placement, catalogue, clock, lease
- *   client_cold.c    Join, DefineTable, DefineJob, Describe, Leave
+ *   session.c         create, start and end of operations, close
+ *   session_work.c    pushes and pulls from start to end
+ *   session_call.c    their calls: bytes out, answers in
+ *   session_peer.c    servers and coordinators that do not answer
+ *   session_attend.c  the Attend stream, reports
+ *   session_state.c   what the coordinator says: placement, catalogue, clock, lease
+ *   session_cold.c    Join, DefineTable, DefineJob, Describe, Leave
  *
  * All of it belongs to options.exec. Transport threads touch only what is marked so, and post mail.
  */
@@ -17,20 +17,20 @@
 
 #include "base/list.h"
 #include "base/rng.h"
-#include "client/client.h"
 #include "client/flow_core.h"
+#include "client/session.h"
 #include "cluster/backoff.h"
 
-#define PS_CLIENT_WORKS_MAX        64u    /* Pushes and pulls at once; a pipeline needs 3. */
-#define PS_CLIENT_COLD_MAX         16u    /* Definitions and such at once. */
-#define PS_CLIENT_CALLS_PER_SERVER 4u     /* Fill the pipe; more only queues at the server. */
-#define PS_CLIENT_BYTES_PER_MS     10000u /* 10 MB/s: slower than that counts as dead. */
-#define PS_CLIENT_LEAVE_MS         1000u  /* Nobody waits long for a goodbye. */
-#define PS_CLIENT_JOIN_PATIENCE    3u     /* Times give_up_ms: servers may start after workers. */
-#define PS_CLIENT_LOG_FIRST_MS     1000u  /* Shorter outages are not worth a line. */
+#define PS_SESSION_WORKS_MAX        64u    /* Pushes and pulls at once; a pipeline needs 3. */
+#define PS_SESSION_COLD_MAX         16u    /* Definitions and such at once. */
+#define PS_SESSION_CALLS_PER_SERVER 4u     /* Fill the pipe; more only queues at the server. */
+#define PS_SESSION_BYTES_PER_MS     10000u /* 10 MB/s: slower than that counts as dead. */
+#define PS_SESSION_LEAVE_MS         1000u  /* Nobody waits long for a goodbye. */
+#define PS_SESSION_JOIN_PATIENCE    3u     /* Times give_up_ms: servers may start after workers. */
+#define PS_SESSION_LOG_FIRST_MS     1000u  /* Shorter outages are not worth a line. */
 
 /** Somebody who should answer. Silence is counted from the first call that got no answer. */
-struct ps_client_peer {
+struct ps_session_peer {
     bool silent;
     uint64_t heard_ms;
     uint64_t since_ms;    /* Of the silence. */
@@ -38,17 +38,17 @@ struct ps_client_peer {
     uint64_t next_log_ms; /* Silence after which to say so again. */
 };
 
-struct ps_client_server {
+struct ps_session_server {
     char address[PS_ADDRESS_BYTES_MAX + 1];         /* Empty: not known. */
     char channel_address[PS_ADDRESS_BYTES_MAX + 1]; /* Where `channel` leads. */
     struct ps_channel *channel;
     uint32_t n_calls;
     uint32_t n_asking; /* Pulls that may be parked there: 0 or 1. */
-    struct ps_client_peer peer;
+    struct ps_session_peer peer;
 };
 
 /** One push, one pull, or both in the same calls. Pooled with its units. */
-struct ps_client_work {
+struct ps_session_work {
     struct ps_list node;
     struct ps_push *push; /* NULL: none, or ended. */
     struct ps_pull *pull;
@@ -73,13 +73,13 @@ struct ps_client_work {
 };
 
 /** One data call under way. Pooled. */
-struct ps_client_call {
+struct ps_session_call {
     struct ps_list node;
     struct ps_request request;
     struct ps_mail mail;
     _Atomic uint32_t n_holders; /* Any thread: the call itself and each borrowed piece. */
-    struct ps_client *client;
-    struct ps_client_work *work;
+    struct ps_session *session;
+    struct ps_session_work *work;
     struct ps_flow_call push;
     struct ps_flow_call pull;
     uint32_t server;
@@ -88,19 +88,19 @@ struct ps_client_call {
     uint64_t start_ns;
 };
 
-enum ps_client_cold_kind {
-    PS_CLIENT_JOIN,
-    PS_CLIENT_DEFINE_TABLE,
-    PS_CLIENT_DEFINE_JOB,
-    PS_CLIENT_DESCRIBE,
-    PS_CLIENT_LEAVE
+enum ps_session_cold_kind {
+    PS_SESSION_JOIN,
+    PS_SESSION_DEFINE_TABLE,
+    PS_SESSION_DEFINE_JOB,
+    PS_SESSION_DESCRIBE,
+    PS_SESSION_LEAVE
 };
 
 /** One call to the coordinator, repeated until it is answered. */
-struct ps_client_cold {
+struct ps_session_cold {
     struct ps_list node;
-    struct ps_client *client;
-    enum ps_client_cold_kind kind;
+    struct ps_session *session;
+    enum ps_session_cold_kind kind;
     struct ps_op *op;
     struct ps_request request;
     struct ps_mail mail;
@@ -110,12 +110,12 @@ struct ps_client_cold {
     bool under_way;
 };
 
-struct ps_client_attend {
+struct ps_session_attend {
     struct ps_stream *stream; /* NULL: none open. */
     struct ps_mail closed;    /* Posted by a transport thread. */
     struct ps_timer timer;    /* Before it is opened again. */
     struct ps_backoff backoff;
-    struct ps_client_peer peer;
+    struct ps_session_peer peer;
     uint64_t heard_ms;
     uint64_t opened_ms; /* The stream. */
     bool wanted;
@@ -125,7 +125,7 @@ struct ps_client_attend {
 };
 
 /** Big and used within one event only. */
-struct ps_client_scratch {
+struct ps_session_scratch {
     struct ps_data_request request;
     struct ps_data_reply reply;
     struct ps_piece pieces[PS_CALL_PARTS_MAX];
@@ -133,15 +133,15 @@ struct ps_client_scratch {
     uint8_t head[PS_HEAD_BYTES_MAX];
 };
 
-enum ps_client_phase {
-    PS_CLIENT_ACTIVE,
-    PS_CLIENT_DRAINING, /* close: operations are being ended. */
-    PS_CLIENT_LEAVING,  /* Leave is under way. */
-    PS_CLIENT_DETACHING /* Waiting for the stream to end. */
+enum ps_session_phase {
+    PS_SESSION_ACTIVE,
+    PS_SESSION_DRAINING, /* close: operations are being ended. */
+    PS_SESSION_LEAVING,  /* Leave is under way. */
+    PS_SESSION_DETACHING /* Waiting for the stream to end. */
 };
 
-struct ps_client {
-    struct ps_client_options options;
+struct ps_session {
+    struct ps_session_options options;
     char coordinator[PS_ADDRESS_BYTES_MAX + 1];
     char name[PS_NAME_BYTES_MAX + 1];
     struct ps_channel *control;
@@ -155,11 +155,11 @@ struct ps_client {
     bool settling;
     bool changed;
 
-    struct ps_client_view view;
+    struct ps_session_view view;
     struct ps_lease lease; /* As the coordinator says. */
     struct ps_worker_report report;
     struct ps_route route;
-    struct ps_client_server servers[PS_SERVERS_MAX];
+    struct ps_session_server servers[PS_SERVERS_MAX];
     uint32_t n_servers; /* 1 + highest index known. */
     struct ps_layout layouts[PS_TABLES_MAX];
     char table_names[PS_TABLES_MAX][PS_NAME_BYTES_MAX + 1];
@@ -174,69 +174,70 @@ struct ps_client {
     struct ps_list ended; /* Operations whose `done` is to be called. */
     uint32_t n_works;
     uint32_t n_colds;
-    struct ps_client_attend attend;
+    struct ps_session_attend attend;
 
-    enum ps_client_phase phase;
+    enum ps_session_phase phase;
     struct ps_op *close_op;
     struct ps_op leave_op;
-    struct ps_client_scratch *scratch;
+    struct ps_session_scratch *scratch;
 };
 
-/* client.c */
+/* session.c */
 /** Queue `done`; words may be NULL with PS_OK. */
-void ps_client_end_op(struct ps_client *client, struct ps_op *op, enum ps_status status,
-                      const char *words);
-/** After every event: send what can be sent, then call what is due. May destroy the client. */
-void ps_client_settle(struct ps_client *client);
+void ps_session_end_op(struct ps_session *session, struct ps_op *op, enum ps_status status,
+                       const char *words);
+/** After every event: send what can be sent, then call what is due. May destroy the session. */
+void ps_session_settle(struct ps_session *session);
 /** The cluster is lost: everything pending ends with it. */
-void ps_client_lose(struct ps_client *client, const char *fmt, ...) PS_PRINTF(2, 3);
-void ps_client_fence(struct ps_client *client, const char *reason);
+void ps_session_lose(struct ps_session *session, const char *fmt, ...) PS_PRINTF(2, 3);
+void ps_session_fence(struct ps_session *session, const char *reason);
 /** PS_OK, or why no operation may start now. */
-enum ps_status ps_client_usable(const struct ps_client *client, struct ps_error *err);
-/* client_work.c */
-void ps_client_work_start(struct ps_client *client, struct ps_push *push, struct ps_pull *pull);
+enum ps_status ps_session_usable(const struct ps_session *session, struct ps_error *err);
+/* session_work.c */
+void ps_session_work_start(struct ps_session *session, struct ps_push *push, struct ps_pull *pull);
 /** Send what is ready, end what is finished. */
-void ps_client_work_pump(struct ps_client *client);
-/** When ps_client_work_pump has something to do by time alone. */
-uint64_t ps_client_work_next_ms(const struct ps_client *client);
+void ps_session_work_pump(struct ps_session *session);
+/** When ps_session_work_pump has something to do by time alone. */
+uint64_t ps_session_work_next_ms(const struct ps_session *session);
 /** What is left of one ends with this reason as soon as nothing of it is under way. */
-void ps_client_work_refuse(struct ps_client_work *work, enum ps_status status, const char *words);
+void ps_session_work_refuse(struct ps_session_work *work, enum ps_status status, const char *words);
 /** The same for all of them, and soon: calls are canceled. */
-void ps_client_work_fail(struct ps_client *client, enum ps_status status, const char *words);
-void ps_client_work_free(struct ps_client *client);
-/** Does the bound allow `step` under the client's own view? */
-bool ps_client_allowed(const struct ps_client *client, uint64_t step);
+void ps_session_work_fail(struct ps_session *session, enum ps_status status, const char *words);
+void ps_session_work_free(struct ps_session *session);
+/** Does the bound allow `step` under the session's own view? */
+bool ps_session_allowed(const struct ps_session *session, uint64_t step);
 
-/* client_call.c */
+/* session_call.c */
 /** Send all calls of `work` that may go now. */
-void ps_client_call_send(struct ps_client *client, struct ps_client_work *work, uint64_t now_ms);
+void ps_session_call_send(struct ps_session *session, struct ps_session_work *work,
+                          uint64_t now_ms);
 
-/* client_peer.c */
+/* session_peer.c */
 /** It has answered. */
-void ps_client_peer_heard(struct ps_client_peer *peer, uint64_t now_ms);
+void ps_session_peer_heard(struct ps_session_peer *peer, uint64_t now_ms);
 /** A try that began at `start_ms` got no answer. */
-void ps_client_peer_failed(struct ps_client_peer *peer, uint64_t start_ms, uint64_t now_ms);
+void ps_session_peer_failed(struct ps_session_peer *peer, uint64_t start_ms, uint64_t now_ms);
 /** True when it is time for another log line about the silence. */
-bool ps_client_peer_log_due(struct ps_client_peer *peer, uint64_t now_ms);
+bool ps_session_peer_log_due(struct ps_session_peer *peer, uint64_t now_ms);
 /** Open or exchange the channel of a server whose address is new. */
-void ps_client_server_connect(struct ps_client *client, uint32_t index);
+void ps_session_server_connect(struct ps_session *session, uint32_t index);
 /** Calls may go: its channel leads where the placement says. */
-bool ps_client_server_connected(const struct ps_client_server *server);
-void ps_client_server_heard(struct ps_client *client, uint32_t index);
+bool ps_session_server_connected(const struct ps_session_server *server);
+void ps_session_server_heard(struct ps_session *session, uint32_t index);
 /** Every heartbeat: say and decide who is silent for too long. */
-void ps_client_servers_check(struct ps_client *client, uint64_t now_ms);
+void ps_session_servers_check(struct ps_session *session, uint64_t now_ms);
 
-/* client_attend.c */
-void ps_client_attend_start(struct ps_client *client);
-void ps_client_attend_stop(struct ps_client *client);
+/* session_attend.c */
+void ps_session_attend_start(struct ps_session *session);
+void ps_session_attend_stop(struct ps_session *session);
 /** Nothing of it is under way. */
-bool ps_client_attend_idle(const struct ps_client *client);
-void ps_client_attend_report(struct ps_client *client);
-void ps_client_attend_check(struct ps_client *client, uint64_t now_ms);
+bool ps_session_attend_idle(const struct ps_session *session);
+void ps_session_attend_report(struct ps_session *session);
+void ps_session_attend_check(struct ps_session *session, uint64_t now_ms);
 
-/* client_cold.c */
-void ps_client_cold_start(struct ps_client *client, enum ps_client_cold_kind kind,
-                          struct ps_op *op);
-void ps_client_cold_fail(struct ps_client *client, enum ps_status status, const char *words);
+/* session_cold.c */
+void ps_session_cold_start(struct ps_session *session, enum ps_session_cold_kind kind,
+                           struct ps_op *op);
+void ps_session_cold_fail(struct ps_session *session, enum ps_status status, const char *words);
 
 #endif

@@ -1,11 +1,11 @@
-#ifndef PS_WORKER_CLIENT_CLIENT_H
-#define PS_WORKER_CLIENT_CLIENT_H
+#ifndef PS_WORKER_CLIENT_SESSION_H
+#define PS_WORKER_CLIENT_SESSION_H
 /*
- * client/client.h — one session of a worker or reader with a cluster: join, define, pull, push,
+ * session/session.h — one session of a worker or reader with a cluster: join, define, pull, push,
  * report. The only way in which programs of this project talk to servers.
  *
  * Asynchronous: every operation is a struct of the caller's with a struct ps_op in it, and ends
- * with op.done, exactly once, on the client's executor. Operations must be started on that
+ * with op.done, exactly once, on the session's executor. Operations must be started on that
  * executor too (train/blocking.h does it for threads that want to wait). Retries, re-routing,
  * splitting by server, back-off and deadlines happen inside; a push keeps its stream and sequence
  * through all of them, so it is applied exactly once.
@@ -22,14 +22,14 @@
 #include "port/exec.h"
 #include "port/transport.h"
 
-struct ps_client;
+struct ps_session;
 
 /** The common part of operations. Zero it, set done (and arg) and start. */
 struct ps_op {
     void (*done)(struct ps_op *op);
     void *arg;
     struct ps_error err; /* Outcome; err.status PS_OK: it worked. */
-    struct ps_list node; /* The client's. */
+    struct ps_list node; /* The session's. */
 };
 
 enum ps_client_kind {
@@ -47,7 +47,7 @@ enum ps_job_state {
     PS_JOB_STOPPED
 };
 
-struct ps_client_options {
+struct ps_session_options {
     struct ps_transport *transport;
     struct ps_exec *exec; /* Everything happens here. */
     struct ps_mem *mem;
@@ -56,12 +56,12 @@ struct ps_client_options {
     const char *coordinator; /* Address; copied. */
     enum ps_client_kind kind;
     const char *name;         /* For people; copied. */
-    struct ps_id session;     /* Random, new for every client. */
+    struct ps_id session;     /* Random, new for every session. */
     struct ps_id cluster_id;  /* None: any cluster. */
     uint32_t call_timeout_ms; /* Of one try without payload; 0: 2000. Grows with bytes. */
     uint32_t give_up_ms;      /* A server or coordinator silent for so long is lost; 0: 10000. */
     uint64_t seed;            /* Of the back-off's jitter. */
-    /** Something changed: look with ps_client_view. On the executor. May be NULL. */
+    /** Something changed: look with ps_session_view. On the executor. May be NULL. */
     void (*changed)(void *arg);
     void *arg;
 };
@@ -93,8 +93,8 @@ struct ps_lease {
     uint64_t clock;
 };
 
-/** What the client knows; a copy may be taken on the executor at any time. */
-struct ps_client_view {
+/** What the session knows; a copy may be taken on the executor at any time. */
+struct ps_session_view {
     uint64_t session_number; /* 0: not joined. */
     uint64_t term;
     uint64_t generation;
@@ -209,42 +209,42 @@ struct ps_worker_report {
 };
 
 /** @return PS_ERR_NOMEM, PS_ERR_INVALID (address). Nothing is sent yet. */
-PS_MUST_CHECK enum ps_status ps_client_create(const struct ps_client_options *options,
-                                              struct ps_client **ret, struct ps_error *err);
+PS_MUST_CHECK enum ps_status ps_session_create(const struct ps_session_options *options,
+                                               struct ps_session **ret, struct ps_error *err);
 
 /** Join, start attending; done when the session is open in every slot. First operation. */
-void ps_client_join(struct ps_client *client, struct ps_op *op);
+void ps_session_join(struct ps_session *session, struct ps_op *op);
 
-void ps_client_define_table(struct ps_client *client, struct ps_define_table *op);
-void ps_client_define_job(struct ps_client *client, struct ps_define_job *op);
+void ps_session_define_table(struct ps_session *session, struct ps_define_table *op);
+void ps_session_define_job(struct ps_session *session, struct ps_define_job *op);
 
 /** Learn the catalogue (readers, before their first pull of tables that others defined). */
-void ps_client_describe(struct ps_client *client, struct ps_op *op);
+void ps_session_describe(struct ps_session *session, struct ps_op *op);
 
 /** Table by name after define or describe; false when unknown. `ret_n` elements. */
-bool ps_client_table(const struct ps_client *client, const char *name, uint32_t *ret_table,
-                     uint64_t *ret_n);
+bool ps_session_table(const struct ps_session *session, const char *name, uint32_t *ret_table,
+                      uint64_t *ret_n);
 
-void ps_client_pull(struct ps_client *client, struct ps_pull *pull);
-void ps_client_push(struct ps_client *client, struct ps_push *push);
+void ps_session_pull(struct ps_session *session, struct ps_pull *pull);
+void ps_session_push(struct ps_session *session, struct ps_push *push);
 
 /**
  * Push, and pull in the same calls where the gate is open; pieces answered NOT_YET are pulled with
  * plain calls once the push is acknowledged, so both operations always end by themselves. A push
  * that fails takes the pull with it: nobody will tick, and the gate might wait for that.
  */
-void ps_client_push_pull(struct ps_client *client, struct ps_push *push, struct ps_pull *pull);
+void ps_session_push_pull(struct ps_session *session, struct ps_push *push, struct ps_pull *pull);
 
 /** Take the report over (copied); ticks travel with it. */
-void ps_client_report(struct ps_client *client, const struct ps_worker_report *report);
+void ps_session_report(struct ps_session *session, const struct ps_worker_report *report);
 
-void ps_client_view(const struct ps_client *client, struct ps_client_view *ret);
+void ps_session_view(const struct ps_session *session, struct ps_session_view *ret);
 
 /** Leave the cluster (leases go back), stop attending; done when nothing is under way any more.
  * Operations still pending end with PS_ERR_CANCELED before. */
-void ps_client_close(struct ps_client *client, struct ps_op *op);
+void ps_session_close(struct ps_session *session, struct ps_op *op);
 
 /** After close (or without any join). NULL does nothing. */
-void ps_client_destroy(struct ps_client *client);
+void ps_session_destroy(struct ps_session *session);
 
 #endif

@@ -1,32 +1,32 @@
 /*
- * client_peer.c — who should answer and does not: counted from the first call without an answer,
+ * session_peer.c — who should answer and does not: counted from the first call without an answer,
  * said in the log at growing intervals, and at last the end of the cluster.
  */
 #include <string.h>
 
-#include "client/client_impl.h"
+#include "client/session_impl.h"
 #include "obs/log.h"
 
 /* ---- Peers --------------------------------------------------------------------------------- */
 
-void ps_client_peer_heard(struct ps_client_peer *peer, uint64_t now_ms)
+void ps_session_peer_heard(struct ps_session_peer *peer, uint64_t now_ms)
 {
     peer->heard_ms = now_ms;
     peer->silent = false;
     peer->next_log_ms = 0;
 }
 
-void ps_client_peer_failed(struct ps_client_peer *peer, uint64_t start_ms, uint64_t now_ms)
+void ps_session_peer_failed(struct ps_session_peer *peer, uint64_t start_ms, uint64_t now_ms)
 {
     peer->failed_ms = now_ms;
     if (!peer->silent) {
         peer->silent = true;
         peer->since_ms = start_ms > peer->heard_ms ? start_ms : peer->heard_ms;
-        peer->next_log_ms = PS_CLIENT_LOG_FIRST_MS;
+        peer->next_log_ms = PS_SESSION_LOG_FIRST_MS;
     }
 }
 
-bool ps_client_peer_log_due(struct ps_client_peer *peer, uint64_t now_ms)
+bool ps_session_peer_log_due(struct ps_session_peer *peer, uint64_t now_ms)
 {
     if (!peer->silent || now_ms - peer->since_ms < peer->next_log_ms) {
         return false;
@@ -37,9 +37,9 @@ bool ps_client_peer_log_due(struct ps_client_peer *peer, uint64_t now_ms)
 
 /* ---- Servers ------------------------------------------------------------------------------- */
 
-void ps_client_server_connect(struct ps_client *client, uint32_t index)
+void ps_session_server_connect(struct ps_session *session, uint32_t index)
 {
-    struct ps_client_server *server = &client->servers[index];
+    struct ps_session_server *server = &session->servers[index];
     if (server->n_calls > 0 || server->address[0] == '\0' ||
         (server->channel != NULL && strcmp(server->address, server->channel_address) == 0)) {
         return;
@@ -47,14 +47,14 @@ void ps_client_server_connect(struct ps_client *client, uint32_t index)
     if (server->channel != NULL) {
         ps_channel_close(server->channel);
         server->channel = NULL;
-        server->peer = (struct ps_client_peer){0};
+        server->peer = (struct ps_session_peer){0};
     }
     struct ps_error err;
-    if (ps_channel_open(client->options.transport, server->address, PS_TRAFFIC_DATA,
-                        client->options.creds, &server->channel, &err) != PS_OK) {
+    if (ps_channel_open(session->options.transport, server->address, PS_TRAFFIC_DATA,
+                        session->options.creds, &server->channel, &err) != PS_OK) {
         server->channel = NULL;
-        uint64_t now_ms = ps_exec_now_ms(client->options.exec);
-        ps_client_peer_failed(&server->peer, now_ms, now_ms);
+        uint64_t now_ms = ps_exec_now_ms(session->options.exec);
+        ps_session_peer_failed(&server->peer, now_ms, now_ms);
         ps_log(PS_LOG_WARN, "server.odd", "server=%u address=\"%s\" reason=\"%s\"", index,
                server->address, err.text);
         return;
@@ -63,44 +63,44 @@ void ps_client_server_connect(struct ps_client *client, uint32_t index)
 }
 
 /* Still or again the channel that placement names; calls to an old one run out first. */
-bool ps_client_server_connected(const struct ps_client_server *server)
+bool ps_session_server_connected(const struct ps_session_server *server)
 {
     return server->channel != NULL && strcmp(server->address, server->channel_address) == 0;
 }
 
-static void check_server(struct ps_client *client, uint32_t index, uint64_t now_ms)
+static void check_server(struct ps_session *session, uint32_t index, uint64_t now_ms)
 {
-    struct ps_client_server *server = &client->servers[index];
-    struct ps_client_peer *peer = &server->peer;
+    struct ps_session_server *server = &session->servers[index];
+    struct ps_session_peer *peer = &server->peer;
     /* Silence counts only while somebody asks. */
     bool asked = server->n_calls > 0 || now_ms - peer->failed_ms <= 2ull * PS_BACKOFF_CAP_MS;
-    if (!peer->silent || !asked || client->n_works == 0) {
+    if (!peer->silent || !asked || session->n_works == 0) {
         return;
     }
     unsigned long long silent_s = (now_ms - peer->since_ms) / 1000;
-    if (now_ms - peer->since_ms >= client->options.give_up_ms) {
-        ps_client_lose(client, "server %u (%s) is unreachable since %llu s", index, server->address,
-                       silent_s);
-    } else if (ps_client_peer_log_due(peer, now_ms)) {
+    if (now_ms - peer->since_ms >= session->options.give_up_ms) {
+        ps_session_lose(session, "server %u (%s) is unreachable since %llu s", index,
+                        server->address, silent_s);
+    } else if (ps_session_peer_log_due(peer, now_ms)) {
         ps_log(PS_LOG_WARN, "server.unreachable",
                "msg=\"server %u (%s) is unreachable since %llu s: retrying\"", index,
                server->address, silent_s);
     }
 }
 
-void ps_client_servers_check(struct ps_client *client, uint64_t now_ms)
+void ps_session_servers_check(struct ps_session *session, uint64_t now_ms)
 {
-    for (uint32_t i = 0; i < client->n_servers; i++) {
-        ps_client_server_connect(client, i);
-        check_server(client, i, now_ms);
+    for (uint32_t i = 0; i < session->n_servers; i++) {
+        ps_session_server_connect(session, i);
+        check_server(session, i, now_ms);
     }
 }
 
-void ps_client_server_heard(struct ps_client *client, uint32_t index)
+void ps_session_server_heard(struct ps_session *session, uint32_t index)
 {
-    struct ps_client_server *server = &client->servers[index];
-    if (server->peer.silent && server->peer.next_log_ms > PS_CLIENT_LOG_FIRST_MS) {
+    struct ps_session_server *server = &session->servers[index];
+    if (server->peer.silent && server->peer.next_log_ms > PS_SESSION_LOG_FIRST_MS) {
         ps_log(PS_LOG_INFO, "server.back", "server=%u address=\"%s\"", index, server->address);
     }
-    ps_client_peer_heard(&server->peer, ps_exec_now_ms(client->options.exec));
+    ps_session_peer_heard(&server->peer, ps_exec_now_ms(session->options.exec));
 }

@@ -1,19 +1,19 @@
 /*
- * client_work.c — pushes and pulls from their start to their end.
+ * session_work.c — pushes and pulls from their start to their end.
  *
  * A "work" is one operation of the caller, or a push and a pull that share calls, with its flows;
- * flow_core decides what is sent, client_call.c sends it and reads the answers.
+ * flow_core decides what is sent, session_call.c sends it and reads the answers.
  */
 #include <inttypes.h>
 #include <string.h>
 
-#include "client/client_impl.h"
+#include "client/session_impl.h"
 #include "num/kernel.h"
 
-bool ps_client_allowed(const struct ps_client *client, uint64_t step)
+bool ps_session_allowed(const struct ps_session *session, uint64_t step)
 {
-    const struct ps_consistency *consistency = &client->view.consistency;
-    uint64_t min_clock = client->view.min_clock;
+    const struct ps_consistency *consistency = &session->view.consistency;
+    uint64_t min_clock = session->view.min_clock;
     switch (consistency->mode) {
     case PS_CONSISTENCY_BSP: return step <= min_clock;
     case PS_CONSISTENCY_SSP: return step <= min_clock || step - min_clock <= consistency->bound;
@@ -24,17 +24,18 @@ bool ps_client_allowed(const struct ps_client *client, uint64_t step)
 }
 /* ---- Starting ------------------------------------------------------------------------------ */
 
-static enum ps_status check_tensors(const struct ps_client *client, const struct ps_tensor *tensors,
-                                    uint32_t n_tensors, struct ps_error *err)
+static enum ps_status check_tensors(const struct ps_session *session,
+                                    const struct ps_tensor *tensors, uint32_t n_tensors,
+                                    struct ps_error *err)
 {
     bool met[PS_TABLES_MAX] = {false};
     for (uint32_t i = 0; i < n_tensors; i++) {
         uint32_t table = tensors[i].table;
-        if (table >= client->n_tables) {
+        if (table >= session->n_tables) {
             return ps_fail(err, PS_ERR_INVALID, "table %u is not known", table);
         }
         if (met[table] || tensors[i].values == NULL) {
-            return ps_fail(err, PS_ERR_INVALID, "table '%s': %s", client->table_names[table],
+            return ps_fail(err, PS_ERR_INVALID, "table '%s': %s", session->table_names[table],
                            met[table] ? "named twice" : "no values");
         }
         met[table] = true;
@@ -43,10 +44,10 @@ static enum ps_status check_tensors(const struct ps_client *client, const struct
 }
 
 /* The whole step is checked before its first byte leaves: a refused one leaves no trace. */
-static enum ps_status check_push(const struct ps_client *client, const struct ps_push *push,
+static enum ps_status check_push(const struct ps_session *session, const struct ps_push *push,
                                  struct ps_error *err)
 {
-    enum ps_status status = check_tensors(client, push->tensors, push->n_tensors, err);
+    enum ps_status status = check_tensors(session, push->tensors, push->n_tensors, err);
     if (status != PS_OK) {
         return status;
     }
@@ -59,29 +60,29 @@ static enum ps_status check_push(const struct ps_client *client, const struct ps
     }
     for (uint32_t i = 0; i < push->n_tensors; i++) {
         const struct ps_tensor *tensor = &push->tensors[i];
-        size_t n = (size_t)client->layouts[tensor->table].n_elements;
+        size_t n = (size_t)session->layouts[tensor->table].n_elements;
         if (!ps_kernel_finite((const uint8_t *)tensor->values, n)) {
             return ps_fail(err, PS_ERR_INVALID, "table '%s': the gradient has a NaN or infinity",
-                           client->table_names[tensor->table]);
+                           session->table_names[tensor->table]);
         }
     }
     return PS_OK;
 }
 
-static struct ps_client_work *take_work(struct ps_client *client)
+static struct ps_session_work *take_work(struct ps_session *session)
 {
-    if (client->n_works == PS_CLIENT_WORKS_MAX) {
+    if (session->n_works == PS_SESSION_WORKS_MAX) {
         return NULL;
     }
-    struct ps_client_work *work;
-    if (!ps_list_empty(&client->idle_works)) {
-        work = PS_CONTAINER_OF(client->idle_works.next, struct ps_client_work, node);
+    struct ps_session_work *work;
+    if (!ps_list_empty(&session->idle_works)) {
+        work = PS_CONTAINER_OF(session->idle_works.next, struct ps_session_work, node);
         ps_list_remove(&work->node);
         memset(work->backoff, 0, sizeof(work->backoff));
         memset(work->push_values, 0, sizeof(work->push_values));
         memset(work->pull_values, 0, sizeof(work->pull_values));
     } else {
-        work = ps_mem_alloc(client->options.mem, PS_MEM_CALLS, sizeof(*work));
+        work = ps_mem_alloc(session->options.mem, PS_MEM_CALLS, sizeof(*work));
         if (work == NULL) {
             return NULL;
         }
@@ -100,7 +101,7 @@ static struct ps_client_work *take_work(struct ps_client *client)
     return work;
 }
 
-static bool make_units(struct ps_client *client, struct ps_layout_view view,
+static bool make_units(struct ps_session *session, struct ps_layout_view view,
                        struct ps_flow_unit **units, uint32_t *n_units_max)
 {
     uint32_t n_units = ps_flow_units(view);
@@ -109,8 +110,8 @@ static bool make_units(struct ps_client *client, struct ps_layout_view view,
     }
     struct ps_flow_unit *grown =
         *units == NULL
-            ? ps_mem_array(client->options.mem, PS_MEM_CALLS, n_units, sizeof(*grown))
-            : ps_mem_grow(client->options.mem, PS_MEM_CALLS, *units, n_units * sizeof(*grown));
+            ? ps_mem_array(session->options.mem, PS_MEM_CALLS, n_units, sizeof(*grown))
+            : ps_mem_grow(session->options.mem, PS_MEM_CALLS, *units, n_units * sizeof(*grown));
     if (grown == NULL) {
         return false;
     }
@@ -119,20 +120,20 @@ static bool make_units(struct ps_client *client, struct ps_layout_view view,
     return true;
 }
 
-static enum ps_status begin_push(struct ps_client *client, struct ps_client_work *work,
+static enum ps_status begin_push(struct ps_session *session, struct ps_session_work *work,
                                  struct ps_push *push, struct ps_error *err)
 {
-    enum ps_status status = check_push(client, push, err);
+    enum ps_status status = check_push(session, push, err);
     if (status != PS_OK) {
         return status;
     }
-    struct ps_layout_view view = {.tables = client->layouts, .n_tables = client->n_tables};
+    struct ps_layout_view view = {.tables = session->layouts, .n_tables = session->n_tables};
     bool chosen[PS_TABLES_MAX] = {false};
     for (uint32_t i = 0; i < push->n_tensors; i++) {
         chosen[push->tensors[i].table] = true;
         work->push_values[push->tensors[i].table] = push->tensors[i].values;
     }
-    if (!make_units(client, view, &work->push_units, &work->n_push_units_max)) {
+    if (!make_units(session, view, &work->push_units, &work->n_push_units_max)) {
         return ps_fail(err, PS_ERR_NOMEM, "no memory for a push");
     }
     if (!ps_flow_begin(&work->push_flow, PS_FLOW_PUSH, view, chosen, work->push_units)) {
@@ -144,76 +145,76 @@ static enum ps_status begin_push(struct ps_client *client, struct ps_client_work
 }
 
 /* From now on the pull makes calls of its own. */
-static void release_pull(struct ps_client *client, struct ps_client_work *work)
+static void release_pull(struct ps_session *session, struct ps_session_work *work)
 {
     work->pull_held = false;
     ps_flow_allowed(&work->pull_flow); /* What came back NOT_YET may wait at the gate now. */
-    work->pull_start_ns = ps_exec_now_ns(client->options.exec);
+    work->pull_start_ns = ps_exec_now_ns(session->options.exec);
     work->pull_parked = work->pull_parked ||
-                        (!work->pull->no_clock && !ps_client_allowed(client, work->pull->step));
+                        (!work->pull->no_clock && !ps_session_allowed(session, work->pull->step));
 }
 
-static enum ps_status begin_pull(struct ps_client *client, struct ps_client_work *work,
+static enum ps_status begin_pull(struct ps_session *session, struct ps_session_work *work,
                                  struct ps_pull *pull, struct ps_error *err)
 {
-    enum ps_status status = check_tensors(client, pull->tensors, pull->n_tensors, err);
+    enum ps_status status = check_tensors(session, pull->tensors, pull->n_tensors, err);
     if (status != PS_OK) {
         return status;
     }
-    struct ps_layout_view view = {.tables = client->layouts, .n_tables = client->n_tables};
+    struct ps_layout_view view = {.tables = session->layouts, .n_tables = session->n_tables};
     bool chosen[PS_TABLES_MAX] = {false};
     for (uint32_t i = 0; i < pull->n_tensors; i++) {
         chosen[pull->tensors[i].table] = true;
         work->pull_values[pull->tensors[i].table] = pull->tensors[i].values;
     }
-    if (!make_units(client, view, &work->pull_units, &work->n_pull_units_max)) {
+    if (!make_units(session, view, &work->pull_units, &work->n_pull_units_max)) {
         return ps_fail(err, PS_ERR_NOMEM, "no memory for a pull");
     }
     if (!ps_flow_begin(&work->pull_flow, PS_FLOW_PULL, view, chosen, work->pull_units)) {
         return ps_fail(err, PS_ERR_INVALID, "the model is too big: a slot has over %u fragments",
                        PS_FRAGMENTS_MAX);
     }
-    if (pull->no_clock || client->view.consistency.mode == PS_CONSISTENCY_ASP) {
+    if (pull->no_clock || session->view.consistency.mode == PS_CONSISTENCY_ASP) {
         ps_flow_open(&work->pull_flow);
     }
     work->pull = pull;
     work->pull_held = work->push != NULL;
     if (!work->pull_held) {
-        release_pull(client, work);
+        release_pull(session, work);
     }
     return PS_OK;
 }
 
-void ps_client_work_start(struct ps_client *client, struct ps_push *push, struct ps_pull *pull)
+void ps_session_work_start(struct ps_session *session, struct ps_push *push, struct ps_pull *pull)
 {
     struct ps_error err = {0};
-    enum ps_status status = ps_client_usable(client, &err);
-    if (status == PS_OK && client->view.session_number == 0) {
+    enum ps_status status = ps_session_usable(session, &err);
+    if (status == PS_OK && session->view.session_number == 0) {
         status = ps_fail(&err, PS_ERR_INVALID, "not joined");
     }
-    struct ps_client_work *work = status == PS_OK ? take_work(client) : NULL;
+    struct ps_session_work *work = status == PS_OK ? take_work(session) : NULL;
     if (status == PS_OK && work == NULL) {
         status = ps_fail(&err, PS_ERR_BUSY, "too many pushes and pulls at once");
     }
     if (push != NULL && status == PS_OK) {
-        status = begin_push(client, work, push, &err);
+        status = begin_push(session, work, push, &err);
     }
     if (pull != NULL && status == PS_OK) {
-        status = begin_pull(client, work, pull, &err);
+        status = begin_pull(session, work, pull, &err);
     }
     if (status == PS_OK) {
-        ps_list_append(&client->works, &work->node);
-        client->n_works++;
+        ps_list_append(&session->works, &work->node);
+        session->n_works++;
         return;
     }
     if (work != NULL) {
-        ps_list_append(&client->idle_works, &work->node);
+        ps_list_append(&session->idle_works, &work->node);
     }
     if (push != NULL) {
-        ps_client_end_op(client, &push->op, status, err.text);
+        ps_session_end_op(session, &push->op, status, err.text);
     }
     if (pull != NULL) {
-        ps_client_end_op(client, &pull->op, status, err.text);
+        ps_session_end_op(session, &pull->op, status, err.text);
     }
 }
 /* ---- Failing ------------------------------------------------------------------------------- */
@@ -227,7 +228,7 @@ static void fail_flow(struct ps_flow *flow, struct ps_error *err, enum ps_status
     ps_flow_fail(flow, status);
 }
 
-void ps_client_work_refuse(struct ps_client_work *work, enum ps_status status, const char *words)
+void ps_session_work_refuse(struct ps_session_work *work, enum ps_status status, const char *words)
 {
     if (work->push != NULL) {
         fail_flow(&work->push_flow, &work->push_err, status, words);
@@ -237,14 +238,14 @@ void ps_client_work_refuse(struct ps_client_work *work, enum ps_status status, c
     }
 }
 
-void ps_client_work_fail(struct ps_client *client, enum ps_status status, const char *words)
+void ps_session_work_fail(struct ps_session *session, enum ps_status status, const char *words)
 {
-    ps_list_for_each (at, &client->works) {
-        ps_client_work_refuse(PS_CONTAINER_OF(at, struct ps_client_work, node), status, words);
+    ps_list_for_each (at, &session->works) {
+        ps_session_work_refuse(PS_CONTAINER_OF(at, struct ps_session_work, node), status, words);
     }
-    ps_list_for_each (at, &client->calls) {
-        struct ps_client_call *call = PS_CONTAINER_OF(at, struct ps_client_call, node);
-        ps_request_cancel(client->servers[call->server].channel, &call->request);
+    ps_list_for_each (at, &session->calls) {
+        struct ps_session_call *call = PS_CONTAINER_OF(at, struct ps_session_call, node);
+        ps_request_cancel(session->servers[call->server].channel, &call->request);
     }
 }
 /* ---- Ending -------------------------------------------------------------------------------- */
@@ -254,12 +255,12 @@ static const char *words_of(const struct ps_error *err, enum ps_status status)
     return err->status == status && err->text[0] != '\0' ? err->text : ps_status_text(status);
 }
 
-static void end_push(struct ps_client *client, struct ps_client_work *work)
+static void end_push(struct ps_session *session, struct ps_session_work *work)
 {
     struct ps_push *push = work->push;
-    struct ps_metrics *metrics = client->options.metrics;
+    struct ps_metrics *metrics = session->options.metrics;
     enum ps_status status = ps_flow_outcome(&work->push_flow);
-    client->view.n_bytes_pushed += work->n_push_bytes;
+    session->view.n_bytes_pushed += work->n_push_bytes;
     ps_metric_add(metrics, PS_METRIC_bytes_pushed_total, work->n_push_bytes);
     if (status == PS_OK) {
         uint64_t read_clock = push->read_clock < push->step ? push->read_clock : push->step;
@@ -269,72 +270,72 @@ static void end_push(struct ps_client *client, struct ps_client_work *work)
     }
     work->push = NULL;
     const char *words = words_of(&work->push_err, status);
-    ps_client_end_op(client, &push->op, status, words);
+    ps_session_end_op(session, &push->op, status, words);
     if (!work->pull_held) {
         return;
     }
     if (status != PS_OK) { /* Its caller will not tick, and the gate might wait for that. */
         fail_flow(&work->pull_flow, &work->pull_err, status, words);
     }
-    release_pull(client, work);
+    release_pull(session, work);
 }
 
-static void end_pull(struct ps_client *client, struct ps_client_work *work)
+static void end_pull(struct ps_session *session, struct ps_session_work *work)
 {
     struct ps_pull *pull = work->pull;
     enum ps_status status = ps_flow_outcome(&work->pull_flow);
     pull->ret_min_clock = work->min_clock == UINT64_MAX ? 0 : work->min_clock;
     pull->ret_blocked_ns = work->pull_blocked_ns;
-    client->view.n_pulls_parked += work->pull_parked ? 1 : 0;
+    session->view.n_pulls_parked += work->pull_parked ? 1 : 0;
     if (status == PS_OK) {
-        ps_metric_add(client->options.metrics, PS_METRIC_pull_total, 1);
-        ps_metric_add(client->options.metrics, PS_METRIC_pulls_parked_total,
+        ps_metric_add(session->options.metrics, PS_METRIC_pull_total, 1);
+        ps_metric_add(session->options.metrics, PS_METRIC_pulls_parked_total,
                       work->pull_parked ? 1 : 0);
-        ps_metric_add(client->options.metrics, PS_METRIC_blocked_us_total,
+        ps_metric_add(session->options.metrics, PS_METRIC_blocked_us_total,
                       work->pull_blocked_ns / 1000);
     }
     work->pull = NULL;
-    ps_client_end_op(client, &pull->op, status, words_of(&work->pull_err, status));
+    ps_session_end_op(session, &pull->op, status, words_of(&work->pull_err, status));
 }
 
-static void end_work(struct ps_client *client, struct ps_client_work *work)
+static void end_work(struct ps_session *session, struct ps_session_work *work)
 {
     ps_list_remove(&work->node);
-    ps_list_append(&client->idle_works, &work->node);
-    client->n_works--;
-    if (client->n_works > 0) {
+    ps_list_append(&session->idle_works, &work->node);
+    session->n_works--;
+    if (session->n_works > 0) {
         return;
     }
-    for (uint32_t i = 0; i < client->n_servers; i++) {
-        client->servers[i].peer.silent = false; /* Nobody asks: silence means nothing. */
+    for (uint32_t i = 0; i < session->n_servers; i++) {
+        session->servers[i].peer.silent = false; /* Nobody asks: silence means nothing. */
     }
 }
 
-void ps_client_work_pump(struct ps_client *client)
+void ps_session_work_pump(struct ps_session *session)
 {
-    uint64_t now_ms = ps_exec_now_ms(client->options.exec);
-    ps_list_for_each_safe (at, after, &client->works) {
-        struct ps_client_work *work = PS_CONTAINER_OF(at, struct ps_client_work, node);
+    uint64_t now_ms = ps_exec_now_ms(session->options.exec);
+    ps_list_for_each_safe (at, after, &session->works) {
+        struct ps_session_work *work = PS_CONTAINER_OF(at, struct ps_session_work, node);
         if (work->push != NULL && ps_flow_ended(&work->push_flow)) {
-            end_push(client, work);
+            end_push(session, work);
         }
         if (work->pull != NULL && !work->pull_held && ps_flow_ended(&work->pull_flow)) {
-            end_pull(client, work);
+            end_pull(session, work);
         }
         if (work->push == NULL && work->pull == NULL) {
-            end_work(client, work);
+            end_work(session, work);
         } else {
-            ps_client_call_send(client, work, now_ms);
+            ps_session_call_send(session, work, now_ms);
         }
     }
 }
 
-uint64_t ps_client_work_next_ms(const struct ps_client *client)
+uint64_t ps_session_work_next_ms(const struct ps_session *session)
 {
-    uint64_t now_ms = ps_exec_now_ms(client->options.exec);
+    uint64_t now_ms = ps_exec_now_ms(session->options.exec);
     uint64_t next_ms = UINT64_MAX;
-    ps_list_for_each (at, &client->works) {
-        const struct ps_client_work *work = PS_CONTAINER_OF(at, struct ps_client_work, node);
+    ps_list_for_each (at, &session->works) {
+        const struct ps_session_work *work = PS_CONTAINER_OF(at, struct ps_session_work, node);
         uint64_t push_ms =
             work->push != NULL ? ps_flow_next_ms(&work->push_flow, now_ms) : UINT64_MAX;
         uint64_t pull_ms = work->pull != NULL && !work->pull_held
@@ -346,16 +347,16 @@ uint64_t ps_client_work_next_ms(const struct ps_client *client)
     return next_ms;
 }
 
-void ps_client_work_free(struct ps_client *client)
+void ps_session_work_free(struct ps_session *session)
 {
-    PS_ASSERT(client->n_works == 0 && ps_list_empty(&client->calls));
-    ps_list_for_each_safe (at, after, &client->idle_works) {
-        struct ps_client_work *work = PS_CONTAINER_OF(at, struct ps_client_work, node);
+    PS_ASSERT(session->n_works == 0 && ps_list_empty(&session->calls));
+    ps_list_for_each_safe (at, after, &session->idle_works) {
+        struct ps_session_work *work = PS_CONTAINER_OF(at, struct ps_session_work, node);
         ps_mem_free(work->push_units);
         ps_mem_free(work->pull_units);
         ps_mem_free(work);
     }
-    ps_list_for_each_safe (at, after, &client->idle_calls) {
-        ps_mem_free(PS_CONTAINER_OF(at, struct ps_client_call, node));
+    ps_list_for_each_safe (at, after, &session->idle_calls) {
+        ps_mem_free(PS_CONTAINER_OF(at, struct ps_session_call, node));
     }
 }

@@ -1,0 +1,216 @@
+/* session_state.c — see session_state.h. */
+#include "client/session_state.h"
+
+#include <string.h>
+
+#include "obs/log.h"
+
+bool ps_session_state_newest(struct ps_session *session, uint64_t term, uint64_t generation)
+{
+    struct ps_session_view *view = &session->view;
+    if (term < view->term || generation < view->generation) {
+        return false;
+    }
+    if (term > view->term) {
+        view->term = term;
+        session->changed = true;
+    }
+    if (generation > view->generation) { /* A restore: the old line is gone, epochs are new. */
+        view->generation = generation;
+        view->min_clock = 0;
+        memset(session->route.epoch, 0, sizeof(session->route.epoch));
+        memset(session->route.seen_epoch, 0, sizeof(session->route.seen_epoch));
+        memset(session->route.seen_position, 0, sizeof(session->route.seen_position));
+        session->changed = true;
+    }
+    return true;
+}
+
+static void take_server(struct ps_session *session, const Ps__V1__Server *from)
+{
+    size_t n_bytes = strlen(from->address);
+    if (from->index >= PS_SERVERS_MAX || n_bytes == 0 || n_bytes > PS_ADDRESS_BYTES_MAX) {
+        ps_log(PS_LOG_WARN, "placement.odd", "server=%u", from->index);
+        return;
+    }
+    struct ps_session_server *server = &session->servers[from->index];
+    memcpy(server->address, from->address, n_bytes + 1);
+    if (from->index >= session->n_servers) {
+        session->n_servers = from->index + 1;
+    }
+    ps_session_server_connect(session, from->index);
+}
+
+static void place_slot(struct ps_session *session, uint32_t slot, uint32_t server, uint64_t epoch)
+{
+    struct ps_route *route = &session->route;
+    bool known = server < session->n_servers && session->servers[server].address[0] != '\0';
+    bool news = epoch > route->epoch[slot] || route->server[slot] == PS_SERVER_NONE;
+    if (!known || epoch < route->epoch[slot] || !news) {
+        return;
+    }
+    route->server[slot] = server;
+    route->epoch[slot] = epoch;
+    session->changed = true;
+    ps_list_for_each (at, &session->works) {
+        struct ps_session_work *work = PS_CONTAINER_OF(at, struct ps_session_work, node);
+        if (work->push != NULL) {
+            ps_flow_placed(&work->push_flow, slot);
+        }
+        if (work->pull != NULL) {
+            ps_flow_placed(&work->pull_flow, slot);
+        }
+    }
+}
+
+void ps_session_state_placement(struct ps_session *session, const Ps__V1__Placement *placement)
+{
+    if (placement == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < placement->n_servers; i++) {
+        take_server(session, placement->servers[i]);
+    }
+    if (placement->n_primary != PS_SLOTS || placement->n_epoch != PS_SLOTS) {
+        if (placement->n_primary != 0) { /* None: the servers are not complete yet. */
+            ps_log(PS_LOG_WARN, "placement.odd", "slots=%zu", placement->n_primary);
+        }
+        return;
+    }
+    for (uint32_t slot = 0; slot < PS_SLOTS; slot++) {
+        place_slot(session, slot, placement->primary[slot], placement->epoch[slot]);
+    }
+}
+
+enum ps_status ps_session_state_table(struct ps_session *session, const Ps__V1__Table *table,
+                                      struct ps_error *err)
+{
+    const Ps__V1__TableDefinition *definition = table != NULL ? table->definition : NULL;
+    if (definition == NULL || table->number >= PS_TABLES_MAX || table->first_slot >= PS_SLOTS ||
+        definition->n_shape > PS_DIMS_MAX || strlen(definition->name) > PS_NAME_BYTES_MAX) {
+        return ps_fail(err, PS_ERR_CORRUPT, "the coordinator described a table that can't be");
+    }
+    struct ps_layout layout;
+    enum ps_status status = ps_layout_table(definition->shape, (uint32_t)definition->n_shape,
+                                            table->first_slot, &layout, err);
+    if (status != PS_OK) {
+        return ps_wrap(err, PS_ERR_CORRUPT, "table '%s'", definition->name);
+    }
+    if (session->table_names[table->number][0] == '\0') { /* A definition never changes. */
+        session->layouts[table->number] = layout;
+        memcpy(session->table_names[table->number], definition->name, strlen(definition->name) + 1);
+    }
+    while (session->n_tables < PS_TABLES_MAX &&
+           session->table_names[session->n_tables][0] != '\0') {
+        session->n_tables++;
+    }
+    return PS_OK;
+}
+
+void ps_session_state_catalogue(struct ps_session *session, const Ps__V1__Catalogue *catalogue)
+{
+    struct ps_error err;
+    for (size_t i = 0; catalogue != NULL && i < catalogue->n_tables; i++) {
+        if (ps_session_state_table(session, catalogue->tables[i], &err) != PS_OK) {
+            ps_log(PS_LOG_WARN, "catalogue.odd", "reason=\"%s\"", err.text);
+        }
+    }
+}
+
+void ps_session_state_consistency(struct ps_session *session, const Ps__V1__Consistency *from)
+{
+    struct ps_consistency *to = &session->view.consistency;
+    if (from == NULL || from->version < to->version || (int)from->mode < PS_CONSISTENCY_NONE ||
+        (int)from->mode > PS_CONSISTENCY_ASP) {
+        return;
+    }
+    *to = (struct ps_consistency){.version = from->version,
+                                  .mode = (enum ps_consistency_mode)from->mode,
+                                  .bound = from->bound,
+                                  .aggregate = from->aggregate != 0,
+                                  .n_backups = from->backups};
+    session->changed = true;
+}
+
+void ps_session_state_min_clock(struct ps_session *session, uint64_t min_clock)
+{
+    if (min_clock <= session->view.min_clock) {
+        return;
+    }
+    session->view.min_clock = min_clock;
+    session->changed = true;
+    ps_list_for_each (at, &session->works) {
+        struct ps_session_work *work = PS_CONTAINER_OF(at, struct ps_session_work, node);
+        if (work->pull != NULL && ps_session_allowed(session, work->pull->step)) {
+            ps_flow_allowed(&work->pull_flow);
+        }
+    }
+}
+
+void ps_session_state_lease(struct ps_session *session)
+{
+    struct ps_lease lease = session->lease;
+    const struct ps_worker_report *report = &session->report;
+    /* The coordinator may not have heard our last report yet: work that is done is never shown as
+     * undone. With aggregation only the coordinator knows what a closed step contained. */
+    if (lease.id != 0 && lease.id == report->lease && !session->view.consistency.aggregate &&
+        report->units_done > lease.units_done) {
+        lease.units_done = report->units_done < lease.n_units ? report->units_done : lease.n_units;
+    }
+    const struct ps_lease *shown = &session->view.lease; /* The id fixes the other fields. */
+    session->changed = session->changed || lease.id != shown->id || lease.clock != shown->clock ||
+                       lease.units_done != shown->units_done;
+    session->view.lease = lease;
+}
+
+static void take_lease(struct ps_session *session, const Ps__V1__AttendState *state)
+{
+    if (!state->has_lease) {
+        session->lease = (struct ps_lease){0};
+    } else if (state->lease != NULL) {
+        const Ps__V1__Lease *from = state->lease;
+        session->lease = (struct ps_lease){.id = from->id,
+                                           .epoch = from->epoch,
+                                           .first_row = from->first_row,
+                                           .unit_rows = from->unit_rows,
+                                           .stride = from->stride,
+                                           .n_units = from->units,
+                                           .units_done = from->units_done,
+                                           .clock = from->clock};
+    }
+    ps_session_state_lease(session);
+}
+
+static void take_job(struct ps_session *session, const Ps__V1__AttendState *state)
+{
+    if ((int)state->job < PS_JOB_NONE || (int)state->job > PS_JOB_STOPPED) {
+        return;
+    }
+    enum ps_job_state job = (enum ps_job_state)state->job;
+    if (job != session->view.job) {
+        session->view.job = job;
+        session->changed = true;
+    }
+    if (job == PS_JOB_CLUSTER_LOST) {
+        ps_session_lose(session, "%.200s",
+                        state->reason[0] != '\0' ? state->reason : "the coordinator says: lost");
+    }
+}
+
+bool ps_session_state_take(struct ps_session *session, const Ps__V1__AttendState *state)
+{
+    if (!ps_session_state_newest(session, state->term, state->generation)) {
+        return false;
+    }
+    /* In this order: who hears a min clock knows every placement made before it. */
+    ps_session_state_placement(session, state->placement);
+    ps_session_state_catalogue(session, state->catalogue);
+    ps_session_state_consistency(session, state->consistency);
+    ps_session_state_min_clock(session, state->min_clock);
+    if (state->fenced) {
+        ps_session_fence(session, state->reason);
+    }
+    take_lease(session, state);
+    take_job(session, state);
+    return true;
+}
