@@ -5,7 +5,8 @@
  */
 #include <stddef.h>
 
-#define PS_MUST_CHECK        __attribute__((warn_unused_result))
+#include <ps/types.h> /* PS_MUST_CHECK */
+
 #define PS_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define PS_COLD              __attribute__((cold))
 #define PS_UNUSED            __attribute__((unused))

@@ -7,16 +7,9 @@
  * struct ps_error. Nothing here allocates, locks or uses thread-local storage, so an error can
  * cross threads with the request it belongs to.
  */
-#include <ps/status.h>
+#include <ps/types.h> /* struct ps_error */
 
 #include "base/attr.h"
-
-#define PS_ERROR_TEXT_BYTES 256
-
-struct ps_error {
-    enum ps_status status;
-    char text[PS_ERROR_TEXT_BYTES]; /* One line, no trailing newline or full stop. */
-};
 
 /** Record `status` with a message and return it. With `err` NULL only the words are lost. */
 enum ps_status ps_fail(struct ps_error *err, enum ps_status status, const char *fmt, ...)

@@ -8,11 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-struct ps_id {
-    uint8_t bytes[16];
-};
-
-#define PS_ID_TEXT_BYTES 33 /* 32 hexadecimal digits and the final 0. */
+#include <ps/types.h> /* struct ps_id */
 
 static inline bool ps_id_equal(const struct ps_id *a, const struct ps_id *b)
 {

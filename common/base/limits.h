@@ -3,6 +3,8 @@
 /*
  * base/limits.h — every fixed bound of the system, with the reason for its size.
  */
+#include <ps/types.h> /* PS_DIMS_MAX, PS_NAME_BYTES_MAX */
+
 #include "base/assert.h"
 
 #define PS_PROTOCOL_MIN 1u /* Oldest wire protocol this build speaks. */
@@ -13,8 +15,6 @@
 #define PS_SESSIONS_MAX      256u       /* Open at once; scanned per tick, stays in cache. */
 #define PS_LANES_MAX         16u        /* Owner threads per server; more than cores is waste. */
 #define PS_TABLES_MAX        256u       /* Tables per job; scanned by name on cold paths only. */
-#define PS_DIMS_MAX          8u         /* Rank of a dense table's shape. */
-#define PS_NAME_BYTES_MAX    63u        /* Table, session and server names. */
 #define PS_ADDRESS_BYTES_MAX 255u       /* host:port or unix:/path. */
 #define PS_BLOCKS_MAX        (1u << 20) /* Blocks per table: 2^20 x 256 Ki floats = 1 TiB. */
 

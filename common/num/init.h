@@ -10,12 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Numbers are on the wire and in manifests: never reuse or renumber one. */
-enum ps_init_kind {
-    PS_INIT_ZEROS = 0,
-    PS_INIT_UNIFORM = 1, /* In [-scale, scale). */
-    PS_INIT_NORMAL = 2,  /* Mean 0, standard deviation `scale`; no value beyond 6 of them. */
-};
+#include <ps/types.h> /* enum ps_init_kind */
 
 struct ps_init {
     enum ps_init_kind kind;

@@ -70,10 +70,10 @@ static void look(struct sim_reader *reader)
     const struct sim_ledger *ledger = reader->options.ledger;
     memset(reader->values, 0xff, ledger->n_floats * sizeof(float));
     reader->look = sim_ledger_begin(ledger, reader->node->number, 0);
-    reader->pull = (struct ps_pull){.op = {.done = pulled, .arg = reader},
-                                    .no_clock = true,
-                                    .tensors = reader->tensors,
-                                    .n_tensors = reader->options.plan->n_tables};
+    reader->pull = (struct ps_pull_op){.op = {.done = pulled, .arg = reader},
+                                       .no_clock = true,
+                                       .tensors = reader->tensors,
+                                       .n_tensors = reader->options.plan->n_tables};
     ps_session_pull(reader->client, &reader->pull);
 }
 
@@ -84,12 +84,13 @@ static void described(struct ps_op *op)
         return;
     }
     for (uint32_t i = 0; i < reader->options.plan->n_tables; i++) {
-        uint64_t n = 0;
-        if (!ps_session_table(reader->client, sim_table_names[i], &reader->tensors[i].table, &n)) {
+        const struct ps_table *table = ps_session_table(reader->client, sim_table_names[i]);
+        if (table == NULL) {
             look_again(reader); /* Nobody has defined it yet. */
             return;
         }
-        if (n != reader->options.plan->table_floats[i]) {
+        reader->tensors[i].table = table->number;
+        if (table->n_elements != reader->options.plan->table_floats[i]) {
             sim_break(reader->world, "table %s has another size", sim_table_names[i]);
         }
     }

@@ -26,7 +26,7 @@ struct sim_reader {
     struct ps_session *client;
     struct ps_op simple; /* Join, describe. */
     struct ps_op close;
-    struct ps_pull pull;
+    struct ps_pull_op pull;
     struct ps_tensor tensors[SIM_TABLES_MAX];
     float *values;
     struct sim_look look;

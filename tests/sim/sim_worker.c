@@ -122,10 +122,10 @@ static void prepare_pull(struct sim_worker *worker, uint64_t step)
     worker->pulling = true;
     worker->weights_step = 0;
     worker->look = sim_ledger_begin(ledger, worker->node->number, step);
-    worker->pull = (struct ps_pull){.op = {.done = pulled, .arg = worker},
-                                    .step = step,
-                                    .tensors = worker->pull_tensors,
-                                    .n_tensors = worker->options.plan->n_tables};
+    worker->pull = (struct ps_pull_op){.op = {.done = pulled, .arg = worker},
+                                       .step = step,
+                                       .tensors = worker->pull_tensors,
+                                       .n_tensors = worker->options.plan->n_tables};
 }
 
 static void pull(struct sim_worker *worker, uint64_t step)
@@ -219,16 +219,16 @@ static bool push(struct sim_worker *worker)
     sim_ledger_try(ledger, unit, worker->clock);
     sim_ledger_write(ledger, unit, aggregated(worker) ? -SIM_GRADIENT : -1.0f, worker->grads);
     worker->pushing = true;
-    worker->push = (struct ps_push){.op = {.done = pushed, .arg = worker},
-                                    .stream = worker->lease.id,
-                                    .sequence = worker->unit,
-                                    .acked_below = worker->unit,
-                                    .step = worker->clock,
-                                    .rows = n_rows,
-                                    .rate = 1.0f,
-                                    .read_clock = worker->pull.ret_min_clock,
-                                    .tensors = worker->push_tensors,
-                                    .n_tensors = worker->options.plan->n_tables};
+    worker->push = (struct ps_push_op){.op = {.done = pushed, .arg = worker},
+                                       .stream = worker->lease.id,
+                                       .sequence = worker->unit,
+                                       .acked_below = worker->unit,
+                                       .step = worker->clock,
+                                       .rows = n_rows,
+                                       .rate = 1.0f,
+                                       .read_clock = worker->pull.ret_min_clock,
+                                       .tensors = worker->push_tensors,
+                                       .n_tensors = worker->options.plan->n_tables};
     if (both) {
         prepare_pull(worker, worker->clock + 1);
         ps_session_push_pull(worker->client, &worker->push, &worker->pull);
@@ -284,7 +284,7 @@ static void adopt(struct sim_worker *worker)
 /* Aggregated: has the step of the staged unit ended, and was the unit in it? */
 static void unstage(struct sim_worker *worker)
 {
-    const struct ps_session_view *view = &worker->view;
+    const struct ps_client_view *view = &worker->view;
     bool over = view->job == PS_JOB_DONE;
     if (view->min_clock <= worker->clock && !over) {
         return;
@@ -306,7 +306,7 @@ static void unstage(struct sim_worker *worker)
 /* The end of a life, if there is a reason. */
 static bool over(struct sim_worker *worker)
 {
-    const struct ps_session_view *view = &worker->view;
+    const struct ps_client_view *view = &worker->view;
     if (view->fenced || view->lost.status != PS_OK) {
         end_life(worker, view->fenced ? PS_ERR_FENCED : view->lost.status);
     } else if (view->job == PS_JOB_CLUSTER_LOST) {
@@ -404,7 +404,7 @@ static void table_defined(struct ps_op *op)
                                       .consistency = plan->consistency,
                                       .units_per_lease = plan->units_per_lease};
     worker->define_job =
-        (struct ps_define_job){.op = {.done = job_defined, .arg = worker}, .def = &worker->job};
+        (struct ps_define_job_op){.op = {.done = job_defined, .arg = worker}, .def = &worker->job};
     ps_session_define_job(worker->client, &worker->define_job);
 }
 
@@ -424,8 +424,8 @@ static void joined(struct ps_op *op)
                                                 .n_dims = 1,
                                                 .shape = {plan->table_floats[i]},
                                                 .optimizer = "sgd"};
-        worker->define[i] = (struct ps_define_table){.op = {.done = table_defined, .arg = worker},
-                                                     .def = &worker->defs[i]};
+        worker->define[i] = (struct ps_define_table_op){
+            .op = {.done = table_defined, .arg = worker}, .def = &worker->defs[i]};
         ps_session_define_table(worker->client, &worker->define[i]);
     }
 }
@@ -453,7 +453,7 @@ static void live(struct sim_worker *worker)
     worker->n_defined = 0;
     worker->lease = (struct ps_lease){0};
     worker->report = (struct ps_worker_report){0};
-    worker->view = (struct ps_session_view){0};
+    worker->view = (struct ps_client_view){0};
     worker->unit = 0;
     worker->clock = 0;
     worker->weights_step = 0;

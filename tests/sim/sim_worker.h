@@ -34,16 +34,16 @@ struct sim_worker {
     struct sim_exec exec;
     struct ps_mem mem;
     struct ps_session *client; /* NULL: between two lives. */
-    struct ps_session_view view;
+    struct ps_client_view view;
     struct ps_op simple; /* Join. */
     struct ps_op close;
     struct ps_table_def defs[SIM_TABLES_MAX];
-    struct ps_define_table define[SIM_TABLES_MAX];
-    struct ps_define_job define_job;
+    struct ps_define_table_op define[SIM_TABLES_MAX];
+    struct ps_define_job_op define_job;
     struct ps_job_def job;
     uint32_t n_defined;
-    struct ps_pull pull;
-    struct ps_push push;
+    struct ps_pull_op pull;
+    struct ps_push_op push;
     struct ps_tensor pull_tensors[SIM_TABLES_MAX];
     struct ps_tensor push_tensors[SIM_TABLES_MAX];
     float *weights;

@@ -7,7 +7,7 @@ add a folder, add a line; to open a door, change a line, and expect to be asked 
 COMMON_BELOW_RPC = ["base", "num", "cluster", "port", "os", "conf", "obs", "wire"]
 COMMON = COMMON_BELOW_RPC + ["rpc"]
 SERVER = ["table", "optim", "slot", "gate", "coord", "svc"]
-WORKER = ["client", "data", "model", "train"]
+WORKER = ["client", "include", "lib", "data", "model", "train"]
 
 # Folder -> the parts that it may include, by the short name that stands in an #include.
 LAYERS = {
@@ -27,10 +27,13 @@ LAYERS = {
     "server/coord": ["base", "cluster", "port", "obs", "wire"],
     "server/svc": ["base", "num", "cluster", "port", "obs", "wire",
                    "table", "optim", "slot", "gate", "coord"],
-    "worker/client": ["base", "num", "cluster", "port", "wire", "obs"],
+    # Public headers, <ps/client.h>: what a session is made for, and all that worker/train sees.
+    "worker/client/include": ["base"],
+    "worker/client": ["base", "num", "cluster", "port", "wire", "obs", "include"],
+    "worker/client/lib": COMMON + ["client", "include"],
     "worker/data": ["base", "num", "os"],
     "worker/model": ["base", "num"],
-    "worker/train": COMMON_BELOW_RPC + ["client", "data", "model"],
+    "worker/train": COMMON_BELOW_RPC + ["client", "include", "data", "model"],
     # Composition roots: they put the parts together.
     "server": COMMON + SERVER,
     "worker": COMMON + WORKER,

@@ -16,6 +16,7 @@
 
 #define CALL_TIMEOUT_MS 2000u
 #define GIVE_UP_MS      10000u
+#define JOIN_PATIENCE   3u /* Times give_up_ms: servers may start after workers. */
 
 /* ---- Ends ---------------------------------------------------------------------------------- */
 
@@ -262,6 +263,10 @@ static void init(struct ps_session *session, const struct ps_session_options *op
     if (session->options.give_up_ms == 0) {
         session->options.give_up_ms = GIVE_UP_MS;
     }
+    if (session->options.join_timeout_ms == 0) {
+        uint64_t ms = (uint64_t)session->options.give_up_ms * JOIN_PATIENCE;
+        session->options.join_timeout_ms = ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+    }
     session->rng = ps_rng_from(options->seed);
     session->wake.run = run_wake;
     ps_timer_init(&session->beat, run_beat);
@@ -329,7 +334,7 @@ void ps_session_join(struct ps_session *session, struct ps_op *op)
     start_cold(session, PS_SESSION_JOIN, op);
 }
 
-void ps_session_define_table(struct ps_session *session, struct ps_define_table *op)
+void ps_session_define_table(struct ps_session *session, struct ps_define_table_op *op)
 {
     uint64_t n_elements;
     struct ps_error err;
@@ -343,7 +348,7 @@ void ps_session_define_table(struct ps_session *session, struct ps_define_table 
     start_cold(session, PS_SESSION_DEFINE_TABLE, &op->op);
 }
 
-void ps_session_define_job(struct ps_session *session, struct ps_define_job *op)
+void ps_session_define_job(struct ps_session *session, struct ps_define_job_op *op)
 {
     start_cold(session, PS_SESSION_DEFINE_JOB, &op->op);
 }
@@ -353,32 +358,35 @@ void ps_session_describe(struct ps_session *session, struct ps_op *op)
     start_cold(session, PS_SESSION_DESCRIBE, op);
 }
 
-bool ps_session_table(const struct ps_session *session, const char *name, uint32_t *ret_table,
-                      uint64_t *ret_n)
+void ps_session_look(struct ps_session *session, struct ps_look_op *op)
 {
-    for (uint32_t i = 0; i < session->n_tables; i++) {
-        if (strcmp(session->table_names[i], name) == 0) {
-            *ret_table = i;
-            *ret_n = session->layouts[i].n_elements;
-            return true;
-        }
-    }
-    return false;
+    start_cold(session, PS_SESSION_LOOK, &op->op);
 }
 
-void ps_session_pull(struct ps_session *session, struct ps_pull *pull)
+const struct ps_table *ps_session_table(const struct ps_session *session, const char *name)
+{
+    for (uint32_t i = 0; i < session->n_tables; i++) {
+        if (strcmp(session->tables[i].name, name) == 0) {
+            return &session->tables[i];
+        }
+    }
+    return NULL;
+}
+
+void ps_session_pull(struct ps_session *session, struct ps_pull_op *pull)
 {
     ps_session_work_start(session, NULL, pull);
     started(session);
 }
 
-void ps_session_push(struct ps_session *session, struct ps_push *push)
+void ps_session_push(struct ps_session *session, struct ps_push_op *push)
 {
     ps_session_work_start(session, push, NULL);
     started(session);
 }
 
-void ps_session_push_pull(struct ps_session *session, struct ps_push *push, struct ps_pull *pull)
+void ps_session_push_pull(struct ps_session *session, struct ps_push_op *push,
+                          struct ps_pull_op *pull)
 {
     ps_session_work_start(session, push, pull);
     started(session);
@@ -394,7 +402,7 @@ void ps_session_report(struct ps_session *session, const struct ps_worker_report
     }
 }
 
-void ps_session_view(const struct ps_session *session, struct ps_session_view *ret)
+void ps_session_view(const struct ps_session *session, struct ps_client_view *ret)
 {
     *ret = session->view;
 }

@@ -83,7 +83,7 @@ static const struct ps_stream_events events = {.message = on_message, .closed = 
 /* Not sent (PS_ERR_BUSY, or a stream that is over): the next heartbeat or stream repeats it. */
 static enum ps_status send_report(struct ps_session *session, bool hello)
 {
-    const struct ps_session_view *view = &session->view;
+    const struct ps_client_view *view = &session->view;
     const struct ps_worker_report *from = &session->report;
     Ps__V1__WorkerStats stats;
     ps__v1__worker_stats__init(&stats);

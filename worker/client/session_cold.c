@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "client/cluster.h"
 #include "client/session_impl.h"
 #include "client/session_state.h"
 #include "wire/pack.h"
@@ -61,7 +62,7 @@ static bool pack_join(struct ps_session_cold *cold, struct ps_out *ret)
 
 static bool pack_define_table(struct ps_session_cold *cold, struct ps_out *ret)
 {
-    const struct ps_table_def *def = PS_CONTAINER_OF(cold->op, struct ps_define_table, op)->def;
+    const struct ps_table_def *def = PS_CONTAINER_OF(cold->op, struct ps_define_table_op, op)->def;
     uint64_t shape[PS_DIMS_MAX];
     memcpy(shape, def->shape, sizeof(shape));
     Ps__V1__Optimizer optimizer;
@@ -92,7 +93,7 @@ static bool pack_define_table(struct ps_session_cold *cold, struct ps_out *ret)
 
 static bool pack_define_job(struct ps_session_cold *cold, struct ps_out *ret)
 {
-    const struct ps_job_def *def = PS_CONTAINER_OF(cold->op, struct ps_define_job, op)->def;
+    const struct ps_job_def *def = PS_CONTAINER_OF(cold->op, struct ps_define_job_op, op)->def;
     Ps__V1__Consistency consistency;
     ps__v1__consistency__init(&consistency);
     consistency.version = def->consistency.version;
@@ -158,7 +159,7 @@ static enum next take_join(struct ps_session_cold *cold, const ProtobufCMessage 
 static enum next take_define_table(struct ps_session_cold *cold, const ProtobufCMessage *message)
 {
     const Ps__V1__DefineTableReply *reply = (const Ps__V1__DefineTableReply *)message;
-    struct ps_define_table *define = PS_CONTAINER_OF(cold->op, struct ps_define_table, op);
+    struct ps_define_table_op *define = PS_CONTAINER_OF(cold->op, struct ps_define_table_op, op);
     if (ps_session_state_table(cold->session, reply->table, &cold->op->err) != PS_OK) {
         return NEXT_DONE;
     }
@@ -169,7 +170,7 @@ static enum next take_define_table(struct ps_session_cold *cold, const ProtobufC
 static enum next take_define_job(struct ps_session_cold *cold, const ProtobufCMessage *message)
 {
     const Ps__V1__DefineJobReply *reply = (const Ps__V1__DefineJobReply *)message;
-    struct ps_define_job *define = PS_CONTAINER_OF(cold->op, struct ps_define_job, op);
+    struct ps_define_job_op *define = PS_CONTAINER_OF(cold->op, struct ps_define_job_op, op);
     if (reply->definition != NULL) {
         define->ret_units_per_lease = reply->definition->units_per_lease;
         ps_session_state_consistency(cold->session, reply->definition->consistency);
@@ -187,6 +188,16 @@ static enum next take_describe(struct ps_session_cold *cold, const ProtobufCMess
         ps_session_state_consistency(session, reply->consistency);
         ps_session_state_min_clock(session, reply->min_clock);
     }
+    return NEXT_DONE;
+}
+
+/* Described for the caller. Counted nowhere: it may outlive the session and its budget. */
+static enum next take_look(struct ps_session_cold *cold, const ProtobufCMessage *message)
+{
+    const Ps__V1__DescribeReply *reply = (const Ps__V1__DescribeReply *)message;
+    struct ps_look_op *look = PS_CONTAINER_OF(cold->op, struct ps_look_op, op);
+    (void)take_describe(cold, message);
+    look->op.err.status = ps_cluster_read(reply, NULL, &look->ret_cluster, &look->op.err);
     return NEXT_DONE;
 }
 
@@ -212,6 +223,8 @@ static const struct cold_kind {
                                take_define_job},
     [PS_SESSION_DESCRIBE] = {"/ps.v1.Coordinator/Describe", &ps__v1__describe_reply__descriptor,
                              pack_describe, take_describe},
+    [PS_SESSION_LOOK] = {"/ps.v1.Coordinator/Describe", &ps__v1__describe_reply__descriptor,
+                         pack_describe, take_look},
     [PS_SESSION_LEAVE] = {"/ps.v1.Coordinator/Leave", &ps__v1__leave_reply__descriptor, pack_leave,
                           take_leave},
 };
@@ -242,7 +255,8 @@ static uint32_t try_ms(const struct ps_session_cold *cold)
     case PS_SESSION_DEFINE_TABLE: /* Servers may have gigabytes to make. */
     case PS_SESSION_DEFINE_JOB: return options->give_up_ms;
     case PS_SESSION_JOIN:
-    case PS_SESSION_DESCRIBE: break;
+    case PS_SESSION_DESCRIBE:
+    case PS_SESSION_LOOK: break;
     }
     return options->call_timeout_ms;
 }
@@ -306,10 +320,8 @@ static void take_failure(struct ps_session_cold *cold)
     } else if (!again || cold->kind == PS_SESSION_LEAVE) {
         end_cold(cold, err->status, err->text);
     } else if (now_ms >= cold->give_up_at_ms) {
-        bool silent = err->status == PS_ERR_UNAVAIL || err->status == PS_ERR_TIMEOUT;
         struct ps_error why;
-        (void)ps_fail(&why, silent ? PS_ERR_LOST : err->status, "coordinator (%s): %s",
-                      session->coordinator, err->text);
+        (void)ps_fail(&why, err->status, "coordinator (%s): %s", session->coordinator, err->text);
         end_cold(cold, why.status, why.text);
     } else {
         session->view.n_retries++;
@@ -344,7 +356,8 @@ void ps_session_cold_start(struct ps_session *session, enum ps_session_cold_kind
         ps_session_end_op(session, op, PS_ERR_BUSY, "too many operations at once");
         return;
     }
-    uint32_t patience = kind == PS_SESSION_JOIN ? PS_SESSION_JOIN_PATIENCE : 1;
+    const struct ps_session_options *options = &session->options;
+    uint32_t patience_ms = kind == PS_SESSION_JOIN ? options->join_timeout_ms : options->give_up_ms;
     uint64_t now_ms = ps_exec_now_ms(session->options.exec);
     bool attended = kind == PS_SESSION_DEFINE_TABLE || kind == PS_SESSION_DEFINE_JOB;
     cold->session = session;
@@ -352,8 +365,7 @@ void ps_session_cold_start(struct ps_session *session, enum ps_session_cold_kind
     cold->op = op;
     cold->mail.run = run_done;
     /* While the coordinator is heard on the stream, a definition waits as long as it takes. */
-    cold->give_up_at_ms =
-        attended ? UINT64_MAX : now_ms + (uint64_t)session->options.give_up_ms * patience;
+    cold->give_up_at_ms = attended ? UINT64_MAX : now_ms + patience_ms;
     ps_timer_init(&cold->timer, run_timer);
     ps_list_append(&session->colds, &cold->node);
     session->n_colds++;

@@ -1,7 +1,7 @@
 #ifndef PS_WORKER_CLIENT_SESSION_IMPL_H
 #define PS_WORKER_CLIENT_SESSION_IMPL_H
 /*
- * session/session_impl.h — the state of a session, shared by its files.
+ * client/session_impl.h — the state of a session, shared by its files.
  *
  *   session.c         create, start and end of operations, close
  *   session_work.c    pushes and pulls from start to end
@@ -26,7 +26,6 @@
 #define PS_SESSION_CALLS_PER_SERVER 4u     /* Fill the pipe; more only queues at the server. */
 #define PS_SESSION_BYTES_PER_MS     10000u /* 10 MB/s: slower than that counts as dead. */
 #define PS_SESSION_LEAVE_MS         1000u  /* Nobody waits long for a goodbye. */
-#define PS_SESSION_JOIN_PATIENCE    3u     /* Times give_up_ms: servers may start after workers. */
 #define PS_SESSION_LOG_FIRST_MS     1000u  /* Shorter outages are not worth a line. */
 
 /** Somebody who should answer. Silence is counted from the first call that got no answer. */
@@ -50,8 +49,8 @@ struct ps_session_server {
 /** One push, one pull, or both in the same calls. Pooled with its units. */
 struct ps_session_work {
     struct ps_list node;
-    struct ps_push *push; /* NULL: none, or ended. */
-    struct ps_pull *pull;
+    struct ps_push_op *push; /* NULL: none, or ended. */
+    struct ps_pull_op *pull;
     bool pull_held; /* It travels with pushes only, until the push has ended. */
     struct ps_flow push_flow;
     struct ps_flow pull_flow;
@@ -93,6 +92,7 @@ enum ps_session_cold_kind {
     PS_SESSION_DEFINE_TABLE,
     PS_SESSION_DEFINE_JOB,
     PS_SESSION_DESCRIBE,
+    PS_SESSION_LOOK,
     PS_SESSION_LEAVE
 };
 
@@ -155,15 +155,15 @@ struct ps_session {
     bool settling;
     bool changed;
 
-    struct ps_session_view view;
+    struct ps_client_view view;
     struct ps_lease lease; /* As the coordinator says. */
     struct ps_worker_report report;
     struct ps_route route;
     struct ps_session_server servers[PS_SERVERS_MAX];
     uint32_t n_servers; /* 1 + highest index known. */
     struct ps_layout layouts[PS_TABLES_MAX];
-    char table_names[PS_TABLES_MAX][PS_NAME_BYTES_MAX + 1];
-    uint32_t n_tables;    /* Known from 0 without a gap. */
+    struct ps_table tables[PS_TABLES_MAX]; /* Without a name: not known. */
+    uint32_t n_tables;                     /* Known from 0 without a gap. */
     uint64_t quickest_ns; /* The shortest time that a first pull call took; 0: none yet. */
 
     struct ps_list works; /* In the order of starting. */
@@ -194,7 +194,8 @@ void ps_session_fence(struct ps_session *session, const char *reason);
 /** PS_OK, or why no operation may start now. */
 enum ps_status ps_session_usable(const struct ps_session *session, struct ps_error *err);
 /* session_work.c */
-void ps_session_work_start(struct ps_session *session, struct ps_push *push, struct ps_pull *pull);
+void ps_session_work_start(struct ps_session *session, struct ps_push_op *push,
+                           struct ps_pull_op *pull);
 /** Send what is ready, end what is finished. */
 void ps_session_work_pump(struct ps_session *session);
 /** When ps_session_work_pump has something to do by time alone. */

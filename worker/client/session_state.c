@@ -3,11 +3,12 @@
 
 #include <string.h>
 
+#include "client/cluster.h"
 #include "obs/log.h"
 
 bool ps_session_state_newest(struct ps_session *session, uint64_t term, uint64_t generation)
 {
-    struct ps_session_view *view = &session->view;
+    struct ps_client_view *view = &session->view;
     if (term < view->term || generation < view->generation) {
         return false;
     }
@@ -85,23 +86,22 @@ void ps_session_state_placement(struct ps_session *session, const Ps__V1__Placem
 enum ps_status ps_session_state_table(struct ps_session *session, const Ps__V1__Table *table,
                                       struct ps_error *err)
 {
-    const Ps__V1__TableDefinition *definition = table != NULL ? table->definition : NULL;
-    if (definition == NULL || table->number >= PS_TABLES_MAX || table->first_slot >= PS_SLOTS ||
-        definition->n_shape > PS_DIMS_MAX || strlen(definition->name) > PS_NAME_BYTES_MAX) {
+    struct ps_table entry;
+    if (table == NULL || table->first_slot >= PS_SLOTS || !ps_cluster_read_table(table, &entry)) {
         return ps_fail(err, PS_ERR_CORRUPT, "the coordinator described a table that can't be");
     }
     struct ps_layout layout;
-    enum ps_status status = ps_layout_table(definition->shape, (uint32_t)definition->n_shape,
-                                            table->first_slot, &layout, err);
+    enum ps_status status =
+        ps_layout_table(entry.shape, entry.n_dims, table->first_slot, &layout, err);
     if (status != PS_OK) {
-        return ps_wrap(err, PS_ERR_CORRUPT, "table '%s'", definition->name);
+        return ps_wrap(err, PS_ERR_CORRUPT, "table '%s'", entry.name);
     }
-    if (session->table_names[table->number][0] == '\0') { /* A definition never changes. */
-        session->layouts[table->number] = layout;
-        memcpy(session->table_names[table->number], definition->name, strlen(definition->name) + 1);
+    if (session->tables[entry.number].name[0] == '\0') { /* A definition never changes. */
+        session->layouts[entry.number] = layout;
+        session->tables[entry.number] = entry;
     }
     while (session->n_tables < PS_TABLES_MAX &&
-           session->table_names[session->n_tables][0] != '\0') {
+           session->tables[session->n_tables].name[0] != '\0') {
         session->n_tables++;
     }
     return PS_OK;
@@ -119,16 +119,12 @@ void ps_session_state_catalogue(struct ps_session *session, const Ps__V1__Catalo
 
 void ps_session_state_consistency(struct ps_session *session, const Ps__V1__Consistency *from)
 {
-    struct ps_consistency *to = &session->view.consistency;
-    if (from == NULL || from->version < to->version || (int)from->mode < PS_CONSISTENCY_NONE ||
-        (int)from->mode > PS_CONSISTENCY_ASP) {
+    struct ps_consistency news;
+    if (!ps_cluster_read_consistency(from, &news) ||
+        news.version < session->view.consistency.version) {
         return;
     }
-    *to = (struct ps_consistency){.version = from->version,
-                                  .mode = (enum ps_consistency_mode)from->mode,
-                                  .bound = from->bound,
-                                  .aggregate = from->aggregate != 0,
-                                  .n_backups = from->backups};
+    session->view.consistency = news;
     session->changed = true;
 }
 

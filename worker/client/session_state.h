@@ -1,7 +1,7 @@
 #ifndef PS_WORKER_CLIENT_SESSION_STATE_H
 #define PS_WORKER_CLIENT_SESSION_STATE_H
 /*
- * session/session_state.h — what the coordinator says, checked and remembered.
+ * client/session_state.h — what the coordinator says, checked and remembered.
  *
  * All of it is absolute: hearing it twice or late changes nothing. Nothing from a lower term or
  * generation is taken. Bytes of a peer: what makes no sense is ignored, and logged.

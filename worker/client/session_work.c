@@ -32,10 +32,10 @@ static enum ps_status check_tensors(const struct ps_session *session,
     for (uint32_t i = 0; i < n_tensors; i++) {
         uint32_t table = tensors[i].table;
         if (table >= session->n_tables) {
-            return ps_fail(err, PS_ERR_INVALID, "table %u is not known", table);
+            return ps_fail(err, PS_ERR_NOT_FOUND, "table %u is not known", table);
         }
         if (met[table] || tensors[i].values == NULL) {
-            return ps_fail(err, PS_ERR_INVALID, "table '%s': %s", session->table_names[table],
+            return ps_fail(err, PS_ERR_INVALID, "table '%s': %s", session->tables[table].name,
                            met[table] ? "named twice" : "no values");
         }
         met[table] = true;
@@ -44,7 +44,7 @@ static enum ps_status check_tensors(const struct ps_session *session,
 }
 
 /* The whole step is checked before its first byte leaves: a refused one leaves no trace. */
-static enum ps_status check_push(const struct ps_session *session, const struct ps_push *push,
+static enum ps_status check_push(const struct ps_session *session, const struct ps_push_op *push,
                                  struct ps_error *err)
 {
     enum ps_status status = check_tensors(session, push->tensors, push->n_tensors, err);
@@ -63,7 +63,7 @@ static enum ps_status check_push(const struct ps_session *session, const struct 
         size_t n = (size_t)session->layouts[tensor->table].n_elements;
         if (!ps_kernel_finite((const uint8_t *)tensor->values, n)) {
             return ps_fail(err, PS_ERR_INVALID, "table '%s': the gradient has a NaN or infinity",
-                           session->table_names[tensor->table]);
+                           session->tables[tensor->table].name);
         }
     }
     return PS_OK;
@@ -121,7 +121,7 @@ static bool make_units(struct ps_session *session, struct ps_layout_view view,
 }
 
 static enum ps_status begin_push(struct ps_session *session, struct ps_session_work *work,
-                                 struct ps_push *push, struct ps_error *err)
+                                 struct ps_push_op *push, struct ps_error *err)
 {
     enum ps_status status = check_push(session, push, err);
     if (status != PS_OK) {
@@ -155,7 +155,7 @@ static void release_pull(struct ps_session *session, struct ps_session_work *wor
 }
 
 static enum ps_status begin_pull(struct ps_session *session, struct ps_session_work *work,
-                                 struct ps_pull *pull, struct ps_error *err)
+                                 struct ps_pull_op *pull, struct ps_error *err)
 {
     enum ps_status status = check_tensors(session, pull->tensors, pull->n_tensors, err);
     if (status != PS_OK) {
@@ -185,7 +185,8 @@ static enum ps_status begin_pull(struct ps_session *session, struct ps_session_w
     return PS_OK;
 }
 
-void ps_session_work_start(struct ps_session *session, struct ps_push *push, struct ps_pull *pull)
+void ps_session_work_start(struct ps_session *session, struct ps_push_op *push,
+                           struct ps_pull_op *pull)
 {
     struct ps_error err = {0};
     enum ps_status status = ps_session_usable(session, &err);
@@ -257,7 +258,7 @@ static const char *words_of(const struct ps_error *err, enum ps_status status)
 
 static void end_push(struct ps_session *session, struct ps_session_work *work)
 {
-    struct ps_push *push = work->push;
+    struct ps_push_op *push = work->push;
     struct ps_metrics *metrics = session->options.metrics;
     enum ps_status status = ps_flow_outcome(&work->push_flow);
     session->view.n_bytes_pushed += work->n_push_bytes;
@@ -282,7 +283,7 @@ static void end_push(struct ps_session *session, struct ps_session_work *work)
 
 static void end_pull(struct ps_session *session, struct ps_session_work *work)
 {
-    struct ps_pull *pull = work->pull;
+    struct ps_pull_op *pull = work->pull;
     enum ps_status status = ps_flow_outcome(&work->pull_flow);
     pull->ret_min_clock = work->min_clock == UINT64_MAX ? 0 : work->min_clock;
     pull->ret_blocked_ns = work->pull_blocked_ns;

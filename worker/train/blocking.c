@@ -228,7 +228,7 @@ enum ps_status ps_blocking_define_table(struct ps_blocking *blocking,
                                         const struct ps_table_def *def, uint32_t *ret_table,
                                         struct ps_error *err)
 {
-    struct ps_define_table define = {.def = def};
+    struct ps_define_table_op define = {.def = def};
     adopt(blocking, &define.op);
     (void)post(blocking, run_define_table, &define, NULL);
     enum ps_status status = wait_with_words(blocking, &define.op, err);
@@ -241,39 +241,39 @@ enum ps_status ps_blocking_define_table(struct ps_blocking *blocking,
 enum ps_status ps_blocking_define_job(struct ps_blocking *blocking, const struct ps_job_def *def,
                                       struct ps_error *err)
 {
-    struct ps_define_job define = {.def = def};
+    struct ps_define_job_op define = {.def = def};
     adopt(blocking, &define.op);
     (void)post(blocking, run_define_job, &define, NULL);
     return wait_with_words(blocking, &define.op, err);
 }
 
-void ps_blocking_pull_start(struct ps_blocking *blocking, struct ps_pull *pull)
+void ps_blocking_pull_start(struct ps_blocking *blocking, struct ps_pull_op *pull)
 {
     adopt(blocking, &pull->op);
     (void)post(blocking, run_pull, pull, NULL);
 }
 
-void ps_blocking_push_start(struct ps_blocking *blocking, struct ps_push *push)
+void ps_blocking_push_start(struct ps_blocking *blocking, struct ps_push_op *push)
 {
     adopt(blocking, &push->op);
     (void)post(blocking, run_push, push, NULL);
 }
 
-void ps_blocking_push_pull_start(struct ps_blocking *blocking, struct ps_push *push,
-                                 struct ps_pull *pull)
+void ps_blocking_push_pull_start(struct ps_blocking *blocking, struct ps_push_op *push,
+                                 struct ps_pull_op *pull)
 {
     adopt(blocking, &push->op);
     adopt(blocking, &pull->op);
     (void)post(blocking, run_push_pull, push, pull);
 }
 
-enum ps_status ps_blocking_pull(struct ps_blocking *blocking, struct ps_pull *pull)
+enum ps_status ps_blocking_pull(struct ps_blocking *blocking, struct ps_pull_op *pull)
 {
     ps_blocking_pull_start(blocking, pull);
     return ps_blocking_wait(blocking, &pull->op);
 }
 
-enum ps_status ps_blocking_push(struct ps_blocking *blocking, struct ps_push *push)
+enum ps_status ps_blocking_push(struct ps_blocking *blocking, struct ps_push_op *push)
 {
     ps_blocking_push_start(blocking, push);
     return ps_blocking_wait(blocking, &push->op);
@@ -312,7 +312,7 @@ static void run_view(struct ps_blocking_mail *mail)
     unlock(blocking);
 }
 
-void ps_blocking_view(struct ps_blocking *blocking, struct ps_session_view *ret)
+void ps_blocking_view(struct ps_blocking *blocking, struct ps_client_view *ret)
 {
     ask(blocking, run_view, ret, NULL);
 }
@@ -327,8 +327,10 @@ struct table_question {
 static void run_table(struct ps_blocking_mail *mail)
 {
     struct table_question *question = mail->first;
-    question->known =
-        ps_session_table(mail->blocking->client, question->name, &question->table, &question->n);
+    const struct ps_table *table = ps_session_table(mail->blocking->client, question->name);
+    question->known = table != NULL;
+    question->table = table != NULL ? table->number : 0;
+    question->n = table != NULL ? table->n_elements : 0;
 }
 
 bool ps_blocking_table(struct ps_blocking *blocking, const char *name, uint32_t *ret_table,

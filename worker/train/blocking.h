@@ -78,23 +78,25 @@ bool ps_blocking_table(struct ps_blocking *blocking, const char *name, uint32_t 
                        uint64_t *ret_n);
 
 /** Start; the struct stays until ps_blocking_wait has returned. */
-void ps_blocking_pull_start(struct ps_blocking *blocking, struct ps_pull *pull);
-void ps_blocking_push_start(struct ps_blocking *blocking, struct ps_push *push);
-void ps_blocking_push_pull_start(struct ps_blocking *blocking, struct ps_push *push,
-                                 struct ps_pull *pull);
+void ps_blocking_pull_start(struct ps_blocking *blocking, struct ps_pull_op *pull);
+void ps_blocking_push_start(struct ps_blocking *blocking, struct ps_push_op *push);
+void ps_blocking_push_pull_start(struct ps_blocking *blocking, struct ps_push_op *push,
+                                 struct ps_pull_op *pull);
 
 /** Wait for one that was started. @return op->err.status */
 enum ps_status ps_blocking_wait(struct ps_blocking *blocking, struct ps_op *op);
 
 /** Start and wait. */
-PS_MUST_CHECK enum ps_status ps_blocking_pull(struct ps_blocking *blocking, struct ps_pull *pull);
-PS_MUST_CHECK enum ps_status ps_blocking_push(struct ps_blocking *blocking, struct ps_push *push);
+PS_MUST_CHECK enum ps_status ps_blocking_pull(struct ps_blocking *blocking,
+                                              struct ps_pull_op *pull);
+PS_MUST_CHECK enum ps_status ps_blocking_push(struct ps_blocking *blocking,
+                                              struct ps_push_op *push);
 
 /** Hand the report over; does not wait. Of several that were not sent yet the last counts. */
 void ps_blocking_report(struct ps_blocking *blocking, const struct ps_worker_report *report);
 
 /** What the client knows now. */
-void ps_blocking_view(struct ps_blocking *blocking, struct ps_session_view *ret);
+void ps_blocking_view(struct ps_blocking *blocking, struct ps_client_view *ret);
 
 /** Wait until something has changed since the last view, at most so long. False: nothing has. */
 bool ps_blocking_wait_change(struct ps_blocking *blocking, uint32_t timeout_ms);

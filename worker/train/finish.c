@@ -38,7 +38,7 @@ enum ps_status ps_finish_pull(const struct ps_train_plan *plan, struct ps_blocki
     if (status != PS_OK) {
         return status;
     }
-    struct ps_pull pull = {
+    struct ps_pull_op pull = {
         .no_clock = true, .tensors = weights->tensors, .n_tensors = weights->n_tables};
     ps_blocking_pull_start(blocking, &pull);
     status = ps_blocking_wait(blocking, &pull.op);

@@ -71,7 +71,7 @@ static struct ps_table_def table_def(const struct ps_train_plan *plan, uint32_t 
     struct ps_table_def def = {
         .name = table->name,
         .n_dims = table->n_dims,
-        .init_kind = (uint32_t)table->init.kind,
+        .init_kind = table->init.kind,
         .init_scale = table->init.scale,
         .seed = table->init.seed,
         .optimizer = plan->optimizer->name,

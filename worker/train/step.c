@@ -24,7 +24,7 @@ static void prepare_pull(struct ps_trainer_side *side, uint64_t step)
     side->step = step;
     side->ready = false;
     side->under_way = true;
-    side->pull = (struct ps_pull){
+    side->pull = (struct ps_pull_op){
         .step = step,
         .tensors = side->weights.tensors,
         .n_tensors = side->weights.n_tables,
@@ -124,9 +124,9 @@ static enum ps_status compute(struct ps_trainer *t, const struct unit *unit)
     return PS_OK;
 }
 
-static struct ps_push make_push(const struct ps_trainer *t, const struct unit *unit)
+static struct ps_push_op make_push(const struct ps_trainer *t, const struct unit *unit)
 {
-    return (struct ps_push){
+    return (struct ps_push_op){
         .stream = t->lease.id,
         .sequence = t->unit,
         .acked_below = t->unit,
@@ -139,7 +139,7 @@ static struct ps_push make_push(const struct ps_trainer *t, const struct unit *u
     };
 }
 
-static enum ps_status wait_push(struct ps_trainer *t, struct ps_push *push)
+static enum ps_status wait_push(struct ps_trainer *t, struct ps_push_op *push)
 {
     uint64_t start_ns = ps_trainer_now_ns(t);
     enum ps_status status = ps_blocking_wait(t->blocking, &push->op);
@@ -159,7 +159,7 @@ static enum ps_status wait_push(struct ps_trainer *t, struct ps_push *push)
 
 static enum ps_status push_unit(struct ps_trainer *t, const struct unit *unit)
 {
-    struct ps_push push = make_push(t, unit);
+    struct ps_push_op push = make_push(t, unit);
     ps_blocking_push_start(t->blocking, &push);
     return wait_push(t, &push);
 }
@@ -233,7 +233,7 @@ static enum ps_status step_push_pull(struct ps_trainer *t, const struct unit *un
         return status;
     }
     struct ps_trainer_side *next = &t->sides[1 - t->side];
-    struct ps_push push = make_push(t, unit);
+    struct ps_push_op push = make_push(t, unit);
     prepare_pull(next, t->clock + 1);
     ps_blocking_push_pull_start(t->blocking, &push, &next->pull);
     status = wait_push(t, &push);

@@ -23,7 +23,7 @@
 /* Weights and the step that they were pulled for. */
 struct ps_trainer_side {
     struct ps_weights weights;
-    struct ps_pull pull;
+    struct ps_pull_op pull;
     uint64_t step;
     bool under_way;
     bool ready;
@@ -39,7 +39,7 @@ struct ps_trainer {
     struct ps_blocking *blocking;
     const _Atomic bool *stop;
     struct ps_error *err;
-    struct ps_session_view view;
+    struct ps_client_view view;
     struct ps_lease lease; /* Held; id 0: none. */
     uint32_t unit;         /* Of the lease: the next one. */
     uint64_t clock;        /* The step that comes next. */

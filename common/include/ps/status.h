@@ -8,6 +8,9 @@
  */
 #include <stdbool.h>
 
+/** What the shared library exports; everything else in it is its own. */
+#define PS_API __attribute__((visibility("default")))
+
 /* clang-format off */
 /*    name             wire  gRPC  retry   text for people                                  */
 #define PS_STATUS_MAP(X)                                                                     \
@@ -44,16 +47,16 @@ extern "C" {
 #endif
 
 /** Static text for a status; "unknown status" for a number this build does not know. */
-const char *ps_status_text(enum ps_status status);
+PS_API const char *ps_status_text(enum ps_status status);
 
 /** True when the same request may succeed later without being changed. */
-bool ps_status_retryable(enum ps_status status);
+PS_API bool ps_status_retryable(enum ps_status status);
 
 /** The gRPC status code (RFC-less, grpc/status.h numbering) that carries this status. */
-int ps_status_grpc(enum ps_status status);
+PS_API int ps_status_grpc(enum ps_status status);
 
 /** The status for a wire number; PS_ERR_INTERNAL for one this build does not know. */
-enum ps_status ps_status_from_wire(unsigned wire);
+PS_API enum ps_status ps_status_from_wire(unsigned wire);
 
 #ifdef __cplusplus
 }

@@ -65,18 +65,24 @@ struct catalogue {
     Ps__V1__Catalogue message;
     Ps__V1__Table tables[FAKE_TABLES_MAX];
     Ps__V1__TableDefinition definitions[FAKE_TABLES_MAX];
+    Ps__V1__Optimizer optimizer;
+    char optimizer_name[8];
     Ps__V1__Table *pointers[FAKE_TABLES_MAX];
 };
 
 static void fill_catalogue(struct fake_cluster *cluster, struct catalogue *to)
 {
     ps__v1__catalogue__init(&to->message);
+    ps__v1__optimizer__init(&to->optimizer);
+    (void)snprintf(to->optimizer_name, sizeof(to->optimizer_name), "sgd");
+    to->optimizer.name = to->optimizer_name;
     for (uint32_t i = 0; i < cluster->n_tables; i++) {
         ps__v1__table__init(&to->tables[i]);
         ps__v1__table_definition__init(&to->definitions[i]);
         to->definitions[i].name = cluster->names[i];
         to->definitions[i].n_shape = 1;
         to->definitions[i].shape = &cluster->shapes[i];
+        to->definitions[i].optimizer = &to->optimizer;
         to->tables[i].number = i;
         to->tables[i].first_slot = cluster->layouts[i].first_slot;
         to->tables[i].definition = &to->definitions[i];
@@ -236,6 +242,25 @@ static void describe(struct fake_cluster *cluster, struct fake_call *call)
     answer.generation = cluster->generation;
     answer.placement = &placement.message;
     answer.catalogue = &catalogue.message;
+    char name[] = "server-1";
+    char state[] = "live";
+    Ps__V1__ServerStats stats = PS__V1__SERVER_STATS__INIT;
+    stats.copied_push_bytes = 3;
+    stats.copied_pull_bytes = 4;
+    Ps__V1__Member member = PS__V1__MEMBER__INIT;
+    member.kind = PS__V1__SESSION_KIND__SERVER;
+    member.name = name;
+    member.state = state;
+    member.server = &stats;
+    Ps__V1__Member *members[] = {&member};
+    answer.members = members;
+    answer.n_members = 1;
+    char model[] = "mlp";
+    Ps__V1__JobDefinition job = PS__V1__JOB_DEFINITION__INIT;
+    job.model = model;
+    job.rows = 60000;
+    answer.definition = &job;
+    answer.job = PS__V1__JOB_STATE__RUNNING;
     answer_message(call, &answer.base);
 }
 

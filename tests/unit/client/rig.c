@@ -53,21 +53,21 @@ struct ps_op rig_op(uint32_t *count)
     return (struct ps_op){.done = count_done, .arg = count};
 }
 
-struct ps_push rig_push(struct rig *rig, uint32_t *count, uint64_t sequence)
+struct ps_push_op rig_push(struct rig *rig, uint32_t *count, uint64_t sequence)
 {
-    return (struct ps_push){.op = rig_op(count),
-                            .stream = 3,
-                            .sequence = sequence,
-                            .step = sequence,
-                            .rows = 10,
-                            .rate = 0.5f,
-                            .tensors = rig->push_tensors,
-                            .n_tensors = 2};
+    return (struct ps_push_op){.op = rig_op(count),
+                               .stream = 3,
+                               .sequence = sequence,
+                               .step = sequence,
+                               .rows = 10,
+                               .rate = 0.5f,
+                               .tensors = rig->push_tensors,
+                               .n_tensors = 2};
 }
 
-struct ps_pull rig_pull(struct rig *rig, uint32_t *count, uint64_t step)
+struct ps_pull_op rig_pull(struct rig *rig, uint32_t *count, uint64_t step)
 {
-    return (struct ps_pull){
+    return (struct ps_pull_op){
         .op = rig_op(count), .step = step, .tensors = rig->pull_tensors, .n_tensors = 2};
 }
 
@@ -88,7 +88,7 @@ static void define(struct rig *rig, const char *name, uint64_t n, uint32_t numbe
 {
     struct ps_table_def def = {.name = name, .n_dims = 1, .shape = {n}, .optimizer = "sgd"};
     uint32_t count;
-    struct ps_define_table op = {.op = rig_op(&count), .def = &def};
+    struct ps_define_table_op op = {.op = rig_op(&count), .def = &def};
     ps_session_define_table(rig->client, &op);
     (void)rig_wait(rig, &count, 1000);
     ck_assert_uint_eq(count, 1);
@@ -130,7 +130,7 @@ void rig_stop(struct rig *rig)
     fake_cluster_destroy(rig->cluster);
 }
 
-enum ps_status rig_push_wait(struct rig *rig, struct ps_push *push, uint32_t *count, uint32_t ms)
+enum ps_status rig_push_wait(struct rig *rig, struct ps_push_op *push, uint32_t *count, uint32_t ms)
 {
     ps_session_push(rig->client, push);
     (void)rig_wait(rig, count, ms);
@@ -138,7 +138,7 @@ enum ps_status rig_push_wait(struct rig *rig, struct ps_push *push, uint32_t *co
     return push->op.err.status;
 }
 
-enum ps_status rig_pull_wait(struct rig *rig, struct ps_pull *pull, uint32_t *count, uint32_t ms)
+enum ps_status rig_pull_wait(struct rig *rig, struct ps_pull_op *pull, uint32_t *count, uint32_t ms)
 {
     ps_session_pull(rig->client, pull);
     (void)rig_wait(rig, count, ms);
@@ -158,9 +158,9 @@ enum ps_status judge_slot_7_once(struct fake_cluster *cluster, uint32_t server P
     return hit ? cluster->refusal : PS_OK;
 }
 
-struct ps_session_view rig_view(const struct rig *rig)
+struct ps_client_view rig_view(const struct rig *rig)
 {
-    struct ps_session_view view;
+    struct ps_client_view view;
     ps_session_view(rig->client, &view);
     return view;
 }

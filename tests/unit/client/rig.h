@@ -30,22 +30,24 @@ void rig_stop(struct rig *rig);
 
 /** An operation whose `done` counts in *arg. */
 struct ps_op rig_op(uint32_t *count);
-struct ps_push rig_push(struct rig *rig, uint32_t *count, uint64_t sequence);
-struct ps_pull rig_pull(struct rig *rig, uint32_t *count, uint64_t step);
+struct ps_push_op rig_push(struct rig *rig, uint32_t *count, uint64_t sequence);
+struct ps_pull_op rig_pull(struct rig *rig, uint32_t *count, uint64_t step);
 
 /** Let time pass until *count is 1, at most `ms`. How many milliseconds it took. */
 uint32_t rig_wait(struct rig *rig, const uint32_t *count, uint32_t ms);
 
 /** Start and wait for the end; its status. */
-enum ps_status rig_push_wait(struct rig *rig, struct ps_push *push, uint32_t *count, uint32_t ms);
-enum ps_status rig_pull_wait(struct rig *rig, struct ps_pull *pull, uint32_t *count, uint32_t ms);
+enum ps_status rig_push_wait(struct rig *rig, struct ps_push_op *push, uint32_t *count,
+                             uint32_t ms);
+enum ps_status rig_pull_wait(struct rig *rig, struct ps_pull_op *pull, uint32_t *count,
+                             uint32_t ms);
 
 /** Hooks for the cluster: keep every call; answer the first push of slot 7 with `refusal`. */
 enum fake_fate fate_hold(struct fake_cluster *cluster, uint32_t server);
 enum ps_status judge_slot_7_once(struct fake_cluster *cluster, uint32_t server, uint32_t slot,
                                  bool push);
 
-struct ps_session_view rig_view(const struct rig *rig);
+struct ps_client_view rig_view(const struct rig *rig);
 
 /** Every element of the servers' weights is -`times` times the gradient: no more, no less. */
 void rig_check_applied(const struct rig *rig, float times);

@@ -83,8 +83,8 @@ START_TEST(a_thread_defines_pushes_pulls_and_leaves)
     struct ps_tensor from = {.table = table, .values = gradient};
     struct ps_tensor to = {.table = table, .values = weights};
     for (uint64_t step = 0; step < 20; step++) {
-        struct ps_push push = {.sequence = step, .step = step, .tensors = &from, .n_tensors = 1};
-        struct ps_pull pull = {.step = step + 1, .tensors = &to, .n_tensors = 1};
+        struct ps_push_op push = {.sequence = step, .step = step, .tensors = &from, .n_tensors = 1};
+        struct ps_pull_op pull = {.step = step + 1, .tensors = &to, .n_tensors = 1};
         ps_blocking_push_pull_start(&blocking, &push, &pull);
         ck_assert_int_eq(ps_blocking_wait(&blocking, &push.op), PS_OK);
         ck_assert_int_eq(ps_blocking_wait(&blocking, &pull.op), PS_OK);
@@ -92,7 +92,7 @@ START_TEST(a_thread_defines_pushes_pulls_and_leaves)
         struct ps_worker_report report = {.clock = step + 1};
         ps_blocking_report(&blocking, &report);
     }
-    struct ps_session_view view;
+    struct ps_client_view view;
     ps_blocking_view(&blocking, &view);
     ck_assert_uint_eq(view.n_bytes_pushed, 20ull * N_ELEMENTS * sizeof(float));
     stop();
@@ -103,8 +103,8 @@ START_TEST(a_failure_comes_with_its_words)
 {
     start(_i);
     struct ps_tensor unknown = {.table = 7, .values = gradient};
-    struct ps_push push = {.tensors = &unknown, .n_tensors = 1};
-    ck_assert_int_eq(ps_blocking_push(&blocking, &push), PS_ERR_INVALID);
+    struct ps_push_op push = {.tensors = &unknown, .n_tensors = 1};
+    ck_assert_int_eq(ps_blocking_push(&blocking, &push), PS_ERR_NOT_FOUND);
     ck_assert_str_eq(push.op.err.text, "table 7 is not known");
     struct ps_table_def def = {.name = "odd", .n_dims = 0, .optimizer = "sgd"};
     struct ps_error err;
@@ -124,7 +124,7 @@ static void send_state(struct ps_mail *mail PS_UNUSED)
 START_TEST(a_change_wakes_the_waiter_and_none_is_missed)
 {
     start(_i);
-    struct ps_session_view view;
+    struct ps_client_view view;
     do { /* Until all news of joining are seen. */
         ps_blocking_view(&blocking, &view);
     } while (ps_blocking_wait_change(&blocking, 20));
@@ -149,7 +149,7 @@ START_TEST(closing_ends_what_was_started)
     start(_i);
     struct ps_tensor to = {.table = define(), .values = weights};
     cluster->fate = hold;
-    struct ps_pull pull = {.tensors = &to, .n_tensors = 1};
+    struct ps_pull_op pull = {.tensors = &to, .n_tensors = 1};
     ps_blocking_pull_start(&blocking, &pull);
     stop();
     ck_assert_ptr_null(pull.op.arg);

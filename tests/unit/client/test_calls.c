@@ -26,7 +26,7 @@ static void teardown(void)
 START_TEST(a_push_reaches_every_element_once_and_a_pull_brings_it_back)
 {
     uint32_t pushed;
-    struct ps_push push = rig_push(&rig, &pushed, 0);
+    struct ps_push_op push = rig_push(&rig, &pushed, 0);
     ps_session_push(rig.client, &push);
     ck_assert_uint_eq(pushed, 0); /* Never inside the start. */
     (void)rig_wait(&rig, &pushed, 1000);
@@ -35,7 +35,7 @@ START_TEST(a_push_reaches_every_element_once_and_a_pull_brings_it_back)
     rig_check_applied(&rig, 1.0f);
     rig.cluster->min_clock = 4;
     uint32_t pulled;
-    struct ps_pull pull = rig_pull(&rig, &pulled, 1);
+    struct ps_pull_op pull = rig_pull(&rig, &pulled, 1);
     ps_session_pull(rig.client, &pull);
     (void)rig_wait(&rig, &pulled, 1000);
     ck_assert_uint_eq(pulled, 1);
@@ -43,7 +43,7 @@ START_TEST(a_push_reaches_every_element_once_and_a_pull_brings_it_back)
     ck_assert_uint_eq(pull.ret_min_clock, 4);
     ck_assert_mem_eq(rig.weights[0], rig.cluster->weights[0], RIG_SMALL_N * sizeof(float));
     ck_assert_mem_eq(rig.weights[1], rig.cluster->weights[1], RIG_BIG_N * sizeof(float));
-    struct ps_session_view view = rig_view(&rig);
+    struct ps_client_view view = rig_view(&rig);
     ck_assert_uint_eq(view.n_bytes_pushed, (RIG_SMALL_N + RIG_BIG_N) * sizeof(float));
     ck_assert_uint_eq(view.n_bytes_pulled, (RIG_SMALL_N + RIG_BIG_N) * sizeof(float));
     ck_assert_uint_eq(view.n_retries, 0);
@@ -62,7 +62,7 @@ START_TEST(a_lost_reply_is_asked_for_again_under_the_same_sequence)
 {
     rig.cluster->fate = lose_first_reply;
     uint32_t pushed;
-    struct ps_push push = rig_push(&rig, &pushed, 17);
+    struct ps_push_op push = rig_push(&rig, &pushed, 17);
     ck_assert_int_eq(rig_push_wait(&rig, &push, &pushed, 10000), PS_OK);
     rig_check_applied(&rig, 1.0f);
     ck_assert_uint_gt(rig.cluster->n_repeats, 0);
@@ -107,8 +107,8 @@ START_TEST(three_steps_through_a_storm_are_applied_exactly_once)
     for (uint32_t step = 0; step < 3; step++) {
         uint32_t pushed;
         uint32_t pulled;
-        struct ps_push push = rig_push(&rig, &pushed, step);
-        struct ps_pull pull = rig_pull(&rig, &pulled, step + 1);
+        struct ps_push_op push = rig_push(&rig, &pushed, step);
+        struct ps_pull_op pull = rig_pull(&rig, &pulled, step + 1);
         ps_session_push_pull(rig.client, &push, &pull);
         (void)rig_wait(&rig, &pushed, 60000);
         (void)rig_wait(&rig, &pulled, 60000);
@@ -126,7 +126,7 @@ START_TEST(replies_may_come_in_any_order)
 {
     rig.cluster->fate = fate_hold;
     uint32_t pushed;
-    struct ps_push push = rig_push(&rig, &pushed, 0);
+    struct ps_push_op push = rig_push(&rig, &pushed, 0);
     ps_session_push(rig.client, &push);
     uint32_t n_released = 0;
     while (pushed == 0) {
@@ -148,7 +148,7 @@ START_TEST(a_gradient_with_nan_is_refused_before_anything_is_sent)
     static const float bad[] = {NAN, INFINITY, -INFINITY};
     rig.gradients[1][RIG_BIG_N - 1] = bad[_i];
     uint32_t pushed;
-    struct ps_push push = rig_push(&rig, &pushed, 0);
+    struct ps_push_op push = rig_push(&rig, &pushed, 0);
     ck_assert_int_eq(rig_push_wait(&rig, &push, &pushed, 10), PS_ERR_INVALID);
     ck_assert_ptr_nonnull(strstr(push.op.err.text, "'big'"));
     ck_assert_uint_eq(rig.cluster->n_data_calls, 0);
@@ -158,7 +158,7 @@ END_TEST
 START_TEST(what_makes_no_sense_is_refused_before_anything_is_sent)
 {
     uint32_t count;
-    struct ps_push push = rig_push(&rig, &count, 0);
+    struct ps_push_op push = rig_push(&rig, &count, 0);
     struct ps_tensor twice[2] = {rig.push_tensors[0], rig.push_tensors[0]};
     struct ps_tensor unknown = {.table = 2, .values = rig.gradients[0]};
     struct ps_tensor empty = {.table = 1};
@@ -175,7 +175,8 @@ START_TEST(what_makes_no_sense_is_refused_before_anything_is_sent)
     case 3: push.rate = NAN; break;
     default: push.acked_below = 1; break;
     }
-    ck_assert_int_eq(rig_push_wait(&rig, &push, &count, 10), PS_ERR_INVALID);
+    ck_assert_int_eq(rig_push_wait(&rig, &push, &count, 10),
+                     _i == 1 ? PS_ERR_NOT_FOUND : PS_ERR_INVALID);
     ck_assert_uint_eq(rig.cluster->n_data_calls, 0);
 }
 END_TEST
@@ -186,7 +187,7 @@ START_TEST(a_busy_slot_is_sent_again_when_the_server_said)
     rig.cluster->refusal = PS_ERR_BUSY;
     rig.cluster->retry_ms = 120;
     uint32_t pushed;
-    struct ps_push push = rig_push(&rig, &pushed, 0);
+    struct ps_push_op push = rig_push(&rig, &pushed, 0);
     ps_session_push(rig.client, &push);
     uint32_t took_ms = rig_wait(&rig, &pushed, 1000);
     ck_assert_uint_ge(took_ms, 120);
@@ -201,7 +202,7 @@ START_TEST(a_late_slot_fails_the_push_after_all_others_were_taken)
     rig.cluster->judge = judge_slot_7_once;
     rig.cluster->refusal = PS_ERR_LATE;
     uint32_t pushed;
-    struct ps_push push = rig_push(&rig, &pushed, 0);
+    struct ps_push_op push = rig_push(&rig, &pushed, 0);
     ck_assert_int_eq(rig_push_wait(&rig, &push, &pushed, 1000), PS_ERR_LATE);
     ck_assert_uint_eq(rig.cluster->n_applied + 1, rig.cluster->n_seen);
     ck_assert(!rig_view(&rig).fenced);
@@ -217,8 +218,8 @@ START_TEST(a_fenced_slot_closes_the_whole_client)
     rig.cluster->refusal = PS_ERR_FENCED;
     uint32_t pushed;
     uint32_t pulled;
-    struct ps_push push = rig_push(&rig, &pushed, 0);
-    struct ps_pull pull = rig_pull(&rig, &pulled, 0);
+    struct ps_push_op push = rig_push(&rig, &pushed, 0);
+    struct ps_pull_op pull = rig_pull(&rig, &pulled, 0);
     ps_session_push(rig.client, &push);
     ps_session_pull(rig.client, &pull);
     (void)rig_wait(&rig, &pushed, 1000);
@@ -241,7 +242,7 @@ START_TEST(a_call_that_is_refused_for_good_names_the_server)
     rig.cluster->fate = refuse;
     rig.cluster->refusal = PS_ERR_DENIED;
     uint32_t pushed;
-    struct ps_push push = rig_push(&rig, &pushed, 0);
+    struct ps_push_op push = rig_push(&rig, &pushed, 0);
     ck_assert_int_eq(rig_push_wait(&rig, &push, &pushed, 1000), PS_ERR_DENIED);
     ck_assert_ptr_nonnull(strstr(push.op.err.text, "server 1 (server-1:1)"));
     ck_assert_int_eq(rig_view(&rig).lost.status, PS_OK);
@@ -257,7 +258,7 @@ START_TEST(an_answer_to_another_question_ends_the_operation)
 {
     rig.cluster->fate = nonsense;
     uint32_t pulled;
-    struct ps_pull pull = rig_pull(&rig, &pulled, 0);
+    struct ps_pull_op pull = rig_pull(&rig, &pulled, 0);
     ck_assert_int_eq(rig_pull_wait(&rig, &pull, &pulled, 1000), PS_ERR_CORRUPT);
     ck_assert_ptr_nonnull(strstr(pull.op.err.text, "server 0"));
 }
@@ -278,15 +279,15 @@ START_TEST(a_server_that_is_gone_loses_the_cluster_and_is_named)
     rig.cluster->fate = dead_1;
     uint32_t pushed;
     uint32_t pulled;
-    struct ps_push push = rig_push(&rig, &pushed, 0);
-    struct ps_pull pull = rig_pull(&rig, &pulled, 0);
+    struct ps_push_op push = rig_push(&rig, &pushed, 0);
+    struct ps_pull_op pull = rig_pull(&rig, &pulled, 0);
     ps_session_push(rig.client, &push);
     ps_session_pull(rig.client, &pull);
     (void)rig_wait(&rig, &pushed, 11000);
     (void)rig_wait(&rig, &pulled, 10);
     ck_assert_int_eq(push.op.err.status, PS_ERR_LOST);
     ck_assert_int_eq(pull.op.err.status, PS_ERR_LOST);
-    struct ps_session_view view = rig_view(&rig);
+    struct ps_client_view view = rig_view(&rig);
     ck_assert_int_eq(view.lost.status, PS_ERR_LOST);
     ck_assert_ptr_nonnull(strstr(view.lost.text, "server 1 (server-1:1) is unreachable"));
     push = rig_push(&rig, &pushed, 1);
@@ -300,7 +301,7 @@ START_TEST(a_server_that_returns_in_time_is_not_lost)
     rig.cluster->counter = 1;
     rig.cluster->fate = dead_1;
     uint32_t pushed;
-    struct ps_push push = rig_push(&rig, &pushed, 0);
+    struct ps_push_op push = rig_push(&rig, &pushed, 0);
     ps_session_push(rig.client, &push);
     (void)rig_wait(&rig, &pushed, 8000);
     ck_assert_uint_eq(pushed, 0);
@@ -323,8 +324,8 @@ START_TEST(a_step_allocates_nothing_once_warm)
         }
         uint32_t pushed;
         uint32_t pulled;
-        struct ps_push push = rig_push(&rig, &pushed, step);
-        struct ps_pull pull = rig_pull(&rig, &pulled, step + 1);
+        struct ps_push_op push = rig_push(&rig, &pushed, step);
+        struct ps_pull_op pull = rig_pull(&rig, &pulled, step + 1);
         ps_session_push_pull(rig.client, &push, &pull);
         (void)rig_wait(&rig, &pushed, 100);
         (void)rig_wait(&rig, &pulled, 100);
@@ -340,7 +341,7 @@ START_TEST(without_memory_operations_end_and_nothing_is_torn)
     for (int64_t fail_after = 0; fail_after < 12; fail_after++) {
         atomic_store(&rig.mem.fail_after, fail_after);
         uint32_t pushed;
-        struct ps_push push = rig_push(&rig, &pushed, (uint64_t)fail_after);
+        struct ps_push_op push = rig_push(&rig, &pushed, (uint64_t)fail_after);
         ps_session_push(rig.client, &push);
         fake_run(&rig.cluster->net, 1);
         atomic_store(&rig.mem.fail_after, -1); /* Memory is back. */
@@ -357,7 +358,7 @@ START_TEST(too_many_operations_are_refused)
     enum {
         N = 70
     };
-    static struct ps_pull pulls[N];
+    static struct ps_pull_op pulls[N];
     static uint32_t counts[N];
     rig.cluster->fate = fate_hold;
     uint32_t n_busy = 0;

@@ -27,7 +27,7 @@ START_TEST(only_slots_that_moved_are_sent_again_and_to_their_new_home)
         cluster->epoch[slot] = 2;
     }
     uint32_t pushed;
-    struct ps_push push = rig_push(&rig, &pushed, 0);
+    struct ps_push_op push = rig_push(&rig, &pushed, 0);
     ps_session_push(rig.client, &push);
     fake_run(&cluster->net, 30);
     ck_assert_uint_eq(pushed, 0);
@@ -60,7 +60,7 @@ START_TEST(an_older_placement_changes_nothing)
     cluster->primary[0] = 1;
     cluster->epoch[0] = 3;
     uint32_t pushed;
-    struct ps_push push = rig_push(&rig, &pushed, 0);
+    struct ps_push_op push = rig_push(&rig, &pushed, 0);
     ck_assert_int_eq(rig_push_wait(&rig, &push, &pushed, 100), PS_OK);
     ck_assert_uint_eq(rig_view(&rig).n_retries, 0);
 }
@@ -69,7 +69,7 @@ END_TEST
 START_TEST(acknowledged_positions_are_sent_back)
 {
     uint32_t pushed;
-    struct ps_push push = rig_push(&rig, &pushed, 0);
+    struct ps_push_op push = rig_push(&rig, &pushed, 0);
     ck_assert_int_eq(rig_push_wait(&rig, &push, &pushed, 100), PS_OK);
     uint32_t n_before = rig.cluster->n_seen;
     push = rig_push(&rig, &pushed, 1);
@@ -89,12 +89,12 @@ START_TEST(a_pull_waits_at_the_gate_with_one_call_per_server)
     fake_run(&rig.cluster->net, 0);
     rig.cluster->fate = fate_hold;
     uint32_t pulled;
-    struct ps_pull pull = rig_pull(&rig, &pulled, 1);
+    struct ps_pull_op pull = rig_pull(&rig, &pulled, 1);
     ps_session_pull(rig.client, &pull);
     fake_run(&rig.cluster->net, 100);
     ck_assert_uint_eq(rig.cluster->n_held, 2);
     uint32_t second;
-    struct ps_pull other = rig_pull(&rig, &second, 1);
+    struct ps_pull_op other = rig_pull(&rig, &second, 1);
     ps_session_pull(rig.client, &other);
     fake_run(&rig.cluster->net, 100);
     ck_assert_uint_eq(rig.cluster->n_held, 2); /* Nor may another pull be parked beside it. */
@@ -121,7 +121,7 @@ START_TEST(a_pull_that_is_not_yet_due_goes_again_when_the_clock_is_heard)
     fake_state(rig.cluster, true);
     fake_run(&rig.cluster->net, 0);
     uint32_t pulled;
-    struct ps_pull pull = rig_pull(&rig, &pulled, 5);
+    struct ps_pull_op pull = rig_pull(&rig, &pulled, 5);
     ps_session_pull(rig.client, &pull);
     fake_run(&rig.cluster->net, 3000);
     ck_assert_uint_eq(pulled, 0);
@@ -139,7 +139,7 @@ END_TEST
 START_TEST(a_slow_pull_within_the_bound_was_not_blocked)
 {
     uint32_t pulled;
-    struct ps_pull pull = rig_pull(&rig, &pulled, 0);
+    struct ps_pull_op pull = rig_pull(&rig, &pulled, 0);
     ck_assert_int_eq(rig_pull_wait(&rig, &pull, &pulled, 100), PS_OK);
     rig.cluster->fate = fate_hold;
     pull = rig_pull(&rig, &pulled, 0);
@@ -159,8 +159,8 @@ START_TEST(push_and_pull_share_calls_when_the_gate_is_open)
 {
     uint32_t pushed;
     uint32_t pulled;
-    struct ps_push push = rig_push(&rig, &pushed, 0);
-    struct ps_pull pull = rig_pull(&rig, &pulled, 1);
+    struct ps_push_op push = rig_push(&rig, &pushed, 0);
+    struct ps_pull_op pull = rig_pull(&rig, &pulled, 1);
     ps_session_push_pull(rig.client, &push, &pull);
     (void)rig_wait(&rig, &pushed, 100);
     (void)rig_wait(&rig, &pulled, 100);
@@ -182,8 +182,8 @@ START_TEST(behind_a_closed_gate_the_push_ends_first_and_the_pull_waits)
     fake_run(&rig.cluster->net, 0);
     uint32_t pushed;
     uint32_t pulled;
-    struct ps_push push = rig_push(&rig, &pushed, 0);
-    struct ps_pull pull = rig_pull(&rig, &pulled, 1);
+    struct ps_push_op push = rig_push(&rig, &pushed, 0);
+    struct ps_pull_op pull = rig_pull(&rig, &pulled, 1);
     ps_session_push_pull(rig.client, &push, &pull);
     (void)rig_wait(&rig, &pushed, 100);
     ck_assert_int_eq(push.op.err.status, PS_OK);
@@ -208,8 +208,8 @@ START_TEST(a_push_that_fails_takes_its_pull_with_it)
     rig.cluster->refusal = PS_ERR_DENIED;
     uint32_t pushed;
     uint32_t pulled;
-    struct ps_push push = rig_push(&rig, &pushed, 0);
-    struct ps_pull pull = rig_pull(&rig, &pulled, 1);
+    struct ps_push_op push = rig_push(&rig, &pushed, 0);
+    struct ps_pull_op pull = rig_pull(&rig, &pulled, 1);
     ps_session_push_pull(rig.client, &push, &pull);
     (void)rig_wait(&rig, &pushed, 100);
     (void)rig_wait(&rig, &pulled, 100);

@@ -1,0 +1,242 @@
+/* cluster.c — see cluster.h. One block: the struct, its arrays, and then all texts. */
+#include "client/cluster.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "cluster/layout.h"
+
+#define MEMBERS_MAX 65536u /* A coordinator keeps some thousands; bounds what a bad one costs. */
+#define EPOCHS_MAX  65536u
+
+struct block {
+    struct ps_cluster cluster; /* First: the caller has its address. */
+    struct ps_table *tables;
+    struct ps_member *members;
+    struct ps_epoch_progress *epochs;
+    char *text; /* Where the next one goes. */
+    char *text_end;
+};
+
+/* ---- Parts --------------------------------------------------------------------------------- */
+
+bool ps_cluster_read_consistency(const Ps__V1__Consistency *from, struct ps_consistency *ret)
+{
+    if (from == NULL || (int)from->mode < PS_CONSISTENCY_NONE ||
+        (int)from->mode > PS_CONSISTENCY_ASP) {
+        return false;
+    }
+    *ret = (struct ps_consistency){.version = from->version,
+                                   .mode = (enum ps_consistency_mode)from->mode,
+                                   .bound = from->bound,
+                                   .aggregate = from->aggregate != 0,
+                                   .n_backups = from->backups};
+    return true;
+}
+
+bool ps_cluster_read_table(const Ps__V1__Table *from, struct ps_table *ret)
+{
+    const Ps__V1__TableDefinition *definition = from->definition;
+    if (definition == NULL || from->number >= PS_TABLES_MAX || definition->n_shape > PS_DIMS_MAX ||
+        definition->name[0] == '\0' || strlen(definition->name) > PS_NAME_BYTES_MAX) {
+        return false;
+    }
+    const char *optimizer = definition->optimizer != NULL ? definition->optimizer->name : "";
+    *ret = (struct ps_table){.number = from->number, .n_dims = (uint32_t)definition->n_shape};
+    memcpy(ret->name, definition->name, strlen(definition->name));
+    memcpy(ret->optimizer, optimizer, strnlen(optimizer, PS_NAME_BYTES_MAX));
+    for (uint32_t d = 0; d < ret->n_dims; d++) {
+        ret->shape[d] = definition->shape[d];
+    }
+    return ps_layout_elements(ret->shape, ret->n_dims, &ret->n_elements, NULL) == PS_OK;
+}
+
+static const char *keep(struct block *block, const char *text)
+{
+    size_t n_bytes = strlen(text) + 1;
+    PS_ASSERT(n_bytes <= (size_t)(block->text_end - block->text)); /* Counted before. */
+    char *kept = block->text;
+    memcpy(kept, text, n_bytes);
+    block->text += n_bytes;
+    return kept;
+}
+
+static const char *kind_word(Ps__V1__SessionKind kind)
+{
+    switch ((int)kind) {
+    case PS__V1__SESSION_KIND__WORKER: return "worker";
+    case PS__V1__SESSION_KIND__READER: return "reader";
+    case PS__V1__SESSION_KIND__SERVER: return "server";
+    default: return "unknown";
+    }
+}
+
+static void read_worker(const Ps__V1__WorkerStats *from, struct ps_member *to)
+{
+    to->worker = (struct ps_worker_stats){.units = from->units,
+                                          .rows = from->rows,
+                                          .busy_us = from->busy_us,
+                                          .blocked_bound_us = from->blocked_bound_us,
+                                          .blocked_network_us = from->blocked_network_us,
+                                          .blocked_lease_us = from->blocked_lease_us,
+                                          .staleness_sum = from->staleness_sum,
+                                          .staleness_max = from->staleness_max};
+    to->retries = from->retries;
+    to->bytes_pushed = from->bytes_pushed;
+    to->bytes_pulled = from->bytes_pulled;
+}
+
+static void read_server(const Ps__V1__ServerStats *from, struct ps_member *to)
+{
+    to->bytes_pushed = from->bytes_pushed;
+    to->bytes_pulled = from->bytes_pulled;
+    to->pushes = from->pushes;
+    to->pulls = from->pulls;
+    to->parked_now = from->parked_now;
+    to->bytes_copied = from->copied_push_bytes + from->copied_pull_bytes;
+    to->memory_bytes = from->memory_bytes;
+}
+
+static void read_member(struct block *block, const Ps__V1__Member *from, struct ps_member *to)
+{
+    to->session_number = from->session_number;
+    to->kind = kind_word(from->kind);
+    to->name = keep(block, from->name);
+    to->address = keep(block, from->address);
+    to->state = keep(block, from->state);
+    to->clock = from->clock;
+    to->lease = from->lease;
+    to->silent_ms = from->silent_ms;
+    if (from->worker != NULL) {
+        read_worker(from->worker, to);
+    }
+    if (from->server != NULL) {
+        read_server(from->server, to);
+    }
+}
+
+static void read_definition(struct block *block, const Ps__V1__JobDefinition *from,
+                            struct ps_job_def *to)
+{
+    *to = (struct ps_job_def){.model = keep(block, from->model),
+                              .data = keep(block, from->data),
+                              .rows = from->rows,
+                              .batch = from->batch,
+                              .epochs = from->epochs,
+                              .shuffle = from->shuffle != 0,
+                              .seed = from->seed,
+                              .workers = from->workers,
+                              .start_timeout_ms = from->start_timeout_ms,
+                              .units_per_lease = from->units_per_lease};
+    (void)ps_cluster_read_consistency(from->consistency, &to->consistency);
+}
+
+/* ---- The whole ----------------------------------------------------------------------------- */
+
+static size_t n_tables_of(const Ps__V1__DescribeReply *reply)
+{
+    return reply->catalogue != NULL ? reply->catalogue->n_tables : 0;
+}
+
+static size_t n_text_bytes(const Ps__V1__DescribeReply *reply)
+{
+    size_t n_bytes = strlen(reply->reason) + 1;
+    if (reply->definition != NULL) {
+        n_bytes += strlen(reply->definition->model) + 1 + strlen(reply->definition->data) + 1;
+    }
+    for (size_t i = 0; i < reply->n_members; i++) {
+        const Ps__V1__Member *member = reply->members[i];
+        n_bytes += strlen(member->name) + strlen(member->address) + strlen(member->state) + 3;
+    }
+    return n_bytes;
+}
+
+/* Counts are bounded, and texts by the message's size: no sum here can wrap. */
+static struct block *make_block(const Ps__V1__DescribeReply *reply, struct ps_mem *mem)
+{
+    size_t n_tables = n_tables_of(reply);
+    size_t n_text = n_text_bytes(reply);
+    size_t n_bytes = sizeof(struct block) + n_tables * sizeof(struct ps_table) +
+                     reply->n_members * sizeof(struct ps_member) +
+                     reply->n_epochs * sizeof(struct ps_epoch_progress) + n_text;
+    struct block *block = ps_mem_alloc(mem, PS_MEM_CALLS, n_bytes);
+    if (block == NULL) {
+        return NULL;
+    }
+    block->tables = (struct ps_table *)(block + 1);
+    block->members = (struct ps_member *)(block->tables + n_tables);
+    block->epochs = (struct ps_epoch_progress *)(block->members + reply->n_members);
+    block->text = (char *)(block->epochs + reply->n_epochs);
+    block->text_end = block->text + n_text;
+    return block;
+}
+
+static void read_lists(struct block *block, const Ps__V1__DescribeReply *reply)
+{
+    struct ps_cluster *to = &block->cluster;
+    for (size_t i = 0; i < n_tables_of(reply); i++) {
+        const Ps__V1__Table *table = reply->catalogue->tables[i];
+        to->n_tables += ps_cluster_read_table(table, &block->tables[to->n_tables]) ? 1 : 0;
+    }
+    for (size_t i = 0; i < reply->n_members; i++) {
+        read_member(block, reply->members[i], &block->members[i]);
+    }
+    for (size_t i = 0; i < reply->n_epochs; i++) {
+        const Ps__V1__EpochProgress *from = reply->epochs[i];
+        block->epochs[i] = (struct ps_epoch_progress){.epoch = from->epoch,
+                                                      .units = from->units,
+                                                      .units_done = from->units_done,
+                                                      .loss_sum = from->loss_sum,
+                                                      .loss_rows = from->loss_rows};
+    }
+    to->tables = block->tables;
+    to->members = block->members;
+    to->n_members = reply->n_members;
+    to->epochs = block->epochs;
+    to->n_epochs = reply->n_epochs;
+}
+
+enum ps_status ps_cluster_read(const Ps__V1__DescribeReply *reply, struct ps_mem *mem,
+                               struct ps_cluster **ret, struct ps_error *err)
+{
+    if (n_tables_of(reply) > PS_TABLES_MAX || reply->n_members > MEMBERS_MAX ||
+        reply->n_epochs > EPOCHS_MAX) {
+        return ps_fail(err, PS_ERR_CORRUPT, "the coordinator described a cluster that can't be");
+    }
+    struct block *block = make_block(reply, mem);
+    if (block == NULL) {
+        return ps_fail(err, PS_ERR_NOMEM, "no memory for a description of the cluster");
+    }
+    struct ps_cluster *to = &block->cluster;
+    (void)ps_id_from(reply->cluster_id.data, reply->cluster_id.len, &to->cluster_id);
+    to->term = reply->term;
+    to->generation = reply->generation;
+    bool known = (int)reply->job >= PS_JOB_NONE && (int)reply->job <= PS_JOB_STOPPED;
+    to->job = known ? (enum ps_job_state)reply->job : PS_JOB_NONE;
+    to->reason = keep(block, reply->reason);
+    to->min_clock = reply->min_clock;
+    (void)ps_cluster_read_consistency(reply->consistency, &to->consistency);
+    to->has_definition = reply->definition != NULL;
+    if (reply->definition != NULL) {
+        read_definition(block, reply->definition, &to->definition);
+    }
+    if (reply->placement != NULL && reply->placement->n_servers <= PS_SERVERS_MAX) {
+        to->n_servers = (uint32_t)reply->placement->n_servers;
+    }
+    read_lists(block, reply);
+    to->steps = reply->steps;
+    to->sessions_lost = reply->sessions_lost;
+    to->rows_trained_min = reply->rows_trained_min;
+    to->rows_trained_max = reply->rows_trained_max;
+    to->running_us = reply->running_us;
+    *ret = to;
+    return PS_OK;
+}
+
+void ps_cluster_free(struct ps_cluster *cluster)
+{
+    ps_mem_free(cluster);
+}
