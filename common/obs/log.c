@@ -26,6 +26,8 @@ const char *const ps_log_level_words[] = {
 /* The one global of the project: every part logs, none can be handed a logger by every caller. */
 static struct {
     _Atomic int level;
+    void (*write)(void *arg, const char *line); /* NULL: standard error. */
+    void *arg;
     char name[NAME_BYTES];
 } logger = {.level = PS_LOG_INFO};
 
@@ -45,6 +47,12 @@ void ps_log_name_set(const char *name)
 {
     /* A user's word, which may be too long: whoever uses it for more refuses it. */
     (void)snprintf(logger.name, sizeof(logger.name), "%s", name);
+}
+
+void ps_log_to(void (*write)(void *arg, const char *line), void *arg)
+{
+    logger.write = write;
+    logger.arg = arg;
 }
 
 /* 2026-03-01T09:30:00.125Z */
@@ -90,6 +98,11 @@ static void tame(char *line, size_t n_bytes)
 static void emit(char *line, size_t used)
 {
     tame(line, used);
+    if (logger.write != NULL) {
+        line[used] = '\0';
+        logger.write(logger.arg, line);
+        return;
+    }
     line[used] = '\n';
     size_t n_done = 0;
     while (n_done < used + 1) {

@@ -1,7 +1,7 @@
 #ifndef PS_COMMON_OBS_LOG_H
 #define PS_COMMON_OBS_LOG_H
 /*
- * obs/log.h — one line per event, to standard error, in logfmt:
+ * obs/log.h — one line per event, to standard error or a function, in logfmt:
  *
  *   ts=2026-03-01T09:30:00.125Z level=info at=server-0 event=member.joined session=3 kind=worker
  *
@@ -35,6 +35,12 @@ bool ps_log_on(enum ps_log_level level);
 
 /** Name this process in every line, as "server-0" (cut after 63 bytes); before threads start. */
 void ps_log_name_set(const char *name);
+
+/**
+ * Hand lines to `write(arg, line)`, without their newline, instead of standard error; NULL: to
+ * standard error again. From any thread. Set before threads start.
+ */
+void ps_log_to(void (*write)(void *arg, const char *line), void *arg);
 
 /** Write one event with fields: ps_log(PS_LOG_INFO, "lease.lent", "lease=%u session=%u", a, b). */
 void ps_log(enum ps_log_level level, const char *event, const char *fmt, ...) PS_PRINTF(3, 4);

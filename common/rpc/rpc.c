@@ -7,6 +7,7 @@
 #include <grpc/support/log.h>
 
 #include "base/assert.h"
+#include "obs/log.h"
 #include "rpc/rpc_impl.h"
 
 static const struct ps_transport_ops ops = {
@@ -31,12 +32,12 @@ static const struct ps_transport_ops ops = {
     .call_finish = ps_rpc_call_finish,
 };
 
-/* gRPC has one log function per process and gives it no argument. */
+/* gRPC has one log function per process and gives it no argument. Our own log decides who reads. */
 static void write_log(gpr_log_func_args *args)
 {
     const char *slash = strrchr(args->file, '/');
-    (void)fprintf(stderr, "grpc: %s:%d: %s\n", slash != NULL ? slash + 1 : args->file, args->line,
-                  args->message);
+    ps_log(PS_LOG_ERROR, "grpc.says", "at=%s:%d msg=\"%s\"", slash != NULL ? slash + 1 : args->file,
+           args->line, args->message);
 }
 
 void ps_rpc_signals_block(sigset_t *before)

@@ -215,6 +215,26 @@ START_TEST(what_a_line_carries_cannot_end_it)
 }
 END_TEST
 
+static void note(void *arg, const char *line)
+{
+    (void)snprintf(arg, PS_LOG_LINE_BYTES_MAX, "%s", line);
+}
+
+START_TEST(lines_go_to_a_function_that_asked_for_them)
+{
+    char line[PS_LOG_LINE_BYTES_MAX] = "";
+    log_begin();
+    ps_log_to(note, line);
+    ps_log(PS_LOG_WARN, "server.back", "server=%d", 3);
+    ps_log_to(NULL, NULL);
+    char text[256];
+    log_end(text, sizeof(text));
+    ck_assert_str_eq(text, "");
+    ck_assert_ptr_nonnull(strstr(line, " level=warn "));
+    ck_assert_str_eq(strstr(line, "event="), "event=server.back server=3");
+}
+END_TEST
+
 START_TEST(a_line_too_long_is_cut_and_says_so)
 {
     char text[4096];
@@ -253,6 +273,7 @@ static Suite *log_suite(void)
     tcase_add_test(tcase, a_line_has_time_level_name_event_and_fields);
     tcase_add_test(tcase, the_level_decides_what_is_written);
     tcase_add_test(tcase, what_a_line_carries_cannot_end_it);
+    tcase_add_test(tcase, lines_go_to_a_function_that_asked_for_them);
     tcase_add_test(tcase, a_line_too_long_is_cut_and_says_so);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -1,0 +1,552 @@
+/*
+ * test_library.c — <ps/client.h> over a fake cluster, with both kinds of executors: a thread of
+ * its own, and an inline one that the waiting thread pumps. Real time, but nothing waits for it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <pthread.h>
+
+#include <semaphore.h>
+
+#include "client/lib/client_impl.h"
+#include "fake_cluster.h"
+#include "lib/test_main.h"
+#include "os/clock.h"
+#include "os/thread_exec.h"
+
+#define N_ELEMENTS 100000u
+#define N_THREADS  6
+#define N_PUSHES   10 /* Of each. */
+#define THREAD     0  /* Kinds of executors, as _i. */
+#define INLINE     1
+#define PATIENCE   10000u /* For what comes at once, on a busy machine. */
+
+static struct fake_cluster *cluster;
+static struct ps_thread_exec *thread;
+static struct ps_inline_exec inline_exec;
+static struct ps_client *client;
+static float *gradient;
+static float *weights;
+
+static struct ps_client_ports make_ports(int kind)
+{
+    cluster = fake_cluster_create(2);
+    thread = NULL;
+    if (kind == THREAD) {
+        ck_assert_int_eq(ps_thread_exec_create("cluster", &thread, NULL), PS_OK);
+        cluster->net.port = ps_thread_exec_port(thread);
+    } else {
+        ps_inline_exec_init(&inline_exec, ps_clock_source, NULL);
+        cluster->net.port = &inline_exec.base;
+    }
+    return (struct ps_client_ports){.transport = &cluster->net.base,
+                                    .exec = cluster->net.port,
+                                    .inline_exec = kind == INLINE ? &inline_exec : NULL};
+}
+
+static void drop_ports(void)
+{
+    ps_thread_exec_destroy(thread);
+    fake_cluster_destroy(cluster);
+}
+
+static void start_as(int kind, enum ps_client_kind as)
+{
+    struct ps_client_ports ports = make_ports(kind);
+    struct ps_client_options options = {.coordinator = "coordinator:1", .kind = as};
+    struct ps_error err = {0};
+    ck_assert_msg(ps_client_open_over(&ports, &options, &client, &err) == PS_OK, "%s", err.text);
+    gradient = calloc(N_ELEMENTS, sizeof(float));
+    weights = calloc(N_ELEMENTS, sizeof(float));
+    ck_assert(gradient != NULL && weights != NULL);
+    for (uint32_t i = 0; i < N_ELEMENTS; i++) {
+        gradient[i] = (float)(i % 100);
+    }
+}
+
+static void start(int kind)
+{
+    start_as(kind, PS_CLIENT_WORKER);
+}
+
+static void stop(void)
+{
+    ps_client_close(client);
+    ps_thread_exec_destroy(thread); /* What it did is seen from now on. */
+    thread = NULL;
+    ck_assert_uint_eq(cluster->n_leaves, 1);
+    ck_assert_uint_eq(cluster->net.n_channels, 0);
+    drop_ports();
+    free(gradient);
+    free(weights);
+}
+
+/* Do something to the cluster, where it lives. */
+struct deed {
+    struct ps_mail mail;
+    void (*run)(void);
+    sem_t done;
+};
+
+static void run_deed(struct ps_mail *mail)
+{
+    struct deed *deed = PS_CONTAINER_OF(mail, struct deed, mail);
+    deed->run();
+    (void)sem_post(&deed->done);
+}
+
+static void there(int kind, void (*run)(void))
+{
+    struct deed deed = {.mail.run = run_deed, .run = run};
+    ck_assert_int_eq(sem_init(&deed.done, 0, 0), 0);
+    ps_exec_post(cluster->net.port, &deed.mail);
+    if (kind == INLINE) {
+        ps_inline_exec_pump(&inline_exec);
+    }
+    (void)sem_wait(&deed.done);
+    (void)sem_destroy(&deed.done);
+}
+
+static struct ps_table define(void)
+{
+    struct ps_table_def def = {.name = "w", .n_dims = 1, .shape = {N_ELEMENTS}, .optimizer = "sgd"};
+    struct ps_table table = {.number = 99};
+    struct ps_error err = {0};
+    ck_assert_msg(ps_client_define_table(client, &def, &table, &err) == PS_OK, "%s", err.text);
+    return table;
+}
+
+/* ---- One thread ---------------------------------------------------------------------------- */
+
+START_TEST(a_thread_defines_pushes_pulls_and_leaves)
+{
+    start(_i);
+    struct ps_table table = define();
+    struct ps_table found = {0};
+    ck_assert_int_eq(ps_client_table(client, "w", &found, NULL), PS_OK);
+    ck_assert_uint_eq(found.number, table.number);
+    ck_assert_uint_eq(found.n_elements, N_ELEMENTS);
+    ck_assert_str_eq(found.name, "w");
+    struct ps_tensor from = {.table = table.number, .values = gradient};
+    struct ps_tensor to = {.table = table.number, .values = weights};
+    for (uint64_t step = 0; step < 20; step++) {
+        struct ps_push push = {.sequence = step, .step = step, .tensors = &from, .n_tensors = 1};
+        struct ps_pull pull = {.step = step + 1, .tensors = &to, .n_tensors = 1};
+        ck_assert_int_eq(ps_client_push_pull_start(client, &push, &pull, NULL), PS_OK);
+        ck_assert_ptr_nonnull(push.under_way);
+        ck_assert_int_eq(ps_client_push_wait(client, &push, NULL), PS_OK);
+        ck_assert_int_eq(ps_client_pull_wait(client, &pull, NULL), PS_OK);
+        ck_assert_ptr_null(pull.under_way);
+        ck_assert(weights[199] == -99.0f * (float)(step + 1));
+        struct ps_worker_report report = {.clock = step + 1};
+        ps_client_report(client, &report);
+    }
+    struct ps_client_view view;
+    ps_client_view(client, &view);
+    ck_assert_uint_eq(view.n_bytes_pushed, 20ull * N_ELEMENTS * sizeof(float));
+    ps_client_close(client);
+    ck_assert_uint_eq(cluster->last_clock, 20); /* Reports that were made are sent. */
+    client = NULL;
+    stop();
+}
+END_TEST
+
+START_TEST(a_step_allocates_nothing_once_it_was_done_before)
+{
+    start(_i);
+    struct ps_table table = define();
+    struct ps_tensor from = {.table = table.number, .values = gradient};
+    struct ps_tensor to = {.table = table.number, .values = weights};
+    uint64_t n_before = 0;
+    for (uint64_t step = 0; step < 40; step++) {
+        struct ps_push push = {.sequence = step, .step = step, .tensors = &from, .n_tensors = 1};
+        struct ps_pull pull = {.step = step + 1, .tensors = &to, .n_tensors = 1};
+        ck_assert_int_eq(ps_client_push(client, &push, NULL), PS_OK);
+        ck_assert_int_eq(ps_client_pull(client, &pull, NULL), PS_OK);
+        if (step == 10) {
+            n_before = atomic_load(&client->mem.n_calls);
+        }
+    }
+    ck_assert_uint_eq(atomic_load(&client->mem.n_calls), n_before);
+    stop();
+}
+END_TEST
+
+START_TEST(a_failure_comes_with_its_words)
+{
+    start(_i);
+    struct ps_tensor unknown = {.table = 7, .values = gradient};
+    struct ps_push push = {.tensors = &unknown, .n_tensors = 1};
+    struct ps_error err = {0};
+    ck_assert_int_eq(ps_client_push(client, &push, &err), PS_ERR_NOT_FOUND);
+    ck_assert_int_eq(err.status, PS_ERR_NOT_FOUND);
+    ck_assert_str_eq(err.text, "table 7 is not known");
+    ck_assert_int_eq(ps_client_push(client, &push, NULL), PS_ERR_NOT_FOUND);
+    struct ps_pull pull = {.n_tensors = 1};
+    ck_assert_int_eq(ps_client_pull(client, &pull, &err), PS_ERR_INVALID);
+    struct ps_table table = {0};
+    ck_assert_int_eq(ps_client_table(client, "none", &table, &err), PS_ERR_NOT_FOUND);
+    ck_assert_str_eq(err.text, "the cluster has no table 'none'");
+    static const struct ps_table_def bad[] = {
+        {.name = "odd", .n_dims = 0, .optimizer = "sgd"},
+        {.name = "odd", .n_dims = PS_DIMS_MAX + 1, .optimizer = "sgd"},
+        {.name = "odd", .n_dims = 2, .shape = {UINT64_MAX, 2}, .optimizer = "sgd"},
+        {.n_dims = 1, .shape = {1}, .optimizer = "sgd"},
+    };
+    for (size_t i = 0; i < PS_ARRAY_LEN(bad); i++) {
+        ck_assert_int_eq(ps_client_define_table(client, &bad[i], &table, &err), PS_ERR_INVALID);
+        ck_assert_int_eq(ps_client_define_table(client, &bad[i], NULL, NULL), PS_ERR_INVALID);
+    }
+    stop();
+}
+END_TEST
+
+START_TEST(what_is_waited_for_must_have_been_started_and_only_once)
+{
+    start(_i);
+    struct ps_tensor to = {.table = define().number, .values = weights};
+    struct ps_pull pull = {.tensors = &to, .n_tensors = 1};
+    struct ps_push push = {0};
+    ck_assert_int_eq(ps_client_pull_wait(client, &pull, NULL), PS_ERR_INVALID);
+    ck_assert_int_eq(ps_client_push_wait(client, &push, NULL), PS_ERR_INVALID);
+    ck_assert_int_eq(ps_client_pull_start(client, &pull, NULL), PS_OK);
+    ck_assert_int_eq(ps_client_pull_start(client, &pull, NULL), PS_ERR_INVALID);
+    ck_assert_int_eq(ps_client_push_pull_start(client, &push, &pull, NULL), PS_ERR_INVALID);
+    ck_assert_ptr_null(push.under_way);
+    ck_assert_int_eq(ps_client_pull_wait(client, &pull, NULL), PS_OK);
+    ck_assert_int_eq(ps_client_pull_wait(client, &pull, NULL), PS_ERR_INVALID);
+    pull.under_way = &pull; /* Never filled in by us. */
+    ck_assert_int_eq(ps_client_pull_wait(client, &pull, NULL), PS_ERR_INVALID);
+    stop();
+}
+END_TEST
+
+static void send_state(void)
+{
+    cluster->min_clock = 8;
+    fake_state(cluster, true);
+}
+
+START_TEST(a_change_wakes_the_waiter_and_none_is_missed)
+{
+    start(_i);
+    struct ps_client_view view = {0};
+    ck_assert(ps_client_wait_change(client, &view, PATIENCE)); /* Against nothing: at once. */
+    while (ps_client_wait_change(client, &view, 20)) { /* Until all news of joining are seen. */
+    }
+    struct ps_client_view other = view;
+    there(_i, send_state);
+    ck_assert(ps_client_wait_change(client, &view, PATIENCE));
+    ck_assert_uint_eq(view.min_clock, 8);
+    ck_assert(!ps_client_wait_change(client, &view, 1));
+    ck_assert(ps_client_wait_change(client, &other, PATIENCE)); /* For somebody else still news. */
+    ck_assert_uint_eq(other.min_clock, 8);
+    stop();
+}
+END_TEST
+
+static void make_table(void)
+{
+    (void)fake_table(cluster, "w", N_ELEMENTS);
+    cluster->gated = true;
+}
+
+START_TEST(a_reader_looks_up_and_pulls_without_waiting_for_anybody)
+{
+    start_as(_i, PS_CLIENT_READER);
+    there(_i, make_table);
+    struct ps_table table;
+    ck_assert_int_eq(ps_client_table(client, "w", &table, NULL), PS_OK);
+    struct ps_tensor to = {.table = table.number, .values = weights};
+    struct ps_pull pull = {.tensors = &to, .n_tensors = 1, .step = 1000};
+    ck_assert_int_eq(ps_client_pull(client, &pull, NULL), PS_OK);
+    stop();
+}
+END_TEST
+
+START_TEST(a_look_at_the_cluster_outlives_the_client)
+{
+    start(_i);
+    (void)define();
+    struct ps_cluster *look = NULL;
+    ck_assert_int_eq(ps_client_describe(client, &look, NULL), PS_OK);
+    stop();
+    ck_assert_int_eq(look->job, PS_JOB_RUNNING);
+    ck_assert(look->has_definition);
+    ck_assert_str_eq(look->definition.model, "mlp");
+    ck_assert_uint_eq(look->definition.rows, 60000);
+    ck_assert_uint_eq(look->n_servers, 2);
+    ck_assert_uint_eq(look->n_tables, 1);
+    ck_assert_str_eq(look->tables[0].name, "w");
+    ck_assert_str_eq(look->tables[0].optimizer, "sgd");
+    ck_assert_uint_eq(look->n_members, 1);
+    ck_assert_str_eq(look->members[0].kind, "server");
+    ck_assert_str_eq(look->members[0].name, "server-1");
+    ck_assert_str_eq(look->members[0].state, "live");
+    ck_assert_str_eq(look->members[0].address, "");
+    ck_assert_uint_eq(look->members[0].bytes_copied, 7);
+    ps_cluster_free(look);
+    ps_cluster_free(NULL);
+}
+END_TEST
+
+/* ---- Ends ---------------------------------------------------------------------------------- */
+
+static enum fake_fate hold(struct fake_cluster *fake PS_UNUSED, uint32_t server PS_UNUSED)
+{
+    return FATE_HOLD;
+}
+
+static void hold_all(void)
+{
+    cluster->fate = hold;
+}
+
+START_TEST(so_many_are_under_way_and_no_more_and_closing_ends_them)
+{
+    start(_i);
+    struct ps_tensor to = {.table = define().number, .values = weights};
+    there(_i, hold_all);
+    struct ps_pull pulls[PS_CLIENT_OPERATIONS_MAX + 1] = {{0}};
+    for (uint32_t i = 0; i <= PS_CLIENT_OPERATIONS_MAX; i++) {
+        pulls[i].tensors = &to;
+        pulls[i].n_tensors = 1;
+    }
+    for (uint32_t i = 0; i < PS_CLIENT_OPERATIONS_MAX; i++) {
+        ck_assert_int_eq(ps_client_pull_start(client, &pulls[i], NULL), PS_OK);
+    }
+    struct ps_error err;
+    struct ps_pull *last = &pulls[PS_CLIENT_OPERATIONS_MAX];
+    ck_assert_int_eq(ps_client_pull_start(client, last, &err), PS_ERR_BUSY);
+    ck_assert_ptr_null(last->under_way);
+    stop();
+    for (uint32_t i = 0; i < PS_CLIENT_OPERATIONS_MAX; i++) {
+        ck_assert_ptr_null(pulls[i].under_way);
+    }
+}
+END_TEST
+
+START_TEST(a_push_and_a_pull_that_do_not_both_fit_are_not_started)
+{
+    start(_i);
+    struct ps_tensor to = {.table = define().number, .values = weights};
+    there(_i, hold_all);
+    struct ps_pull pulls[PS_CLIENT_OPERATIONS_MAX] = {{0}};
+    for (uint32_t i = 0; i < PS_CLIENT_OPERATIONS_MAX - 1; i++) {
+        pulls[i].tensors = &to;
+        pulls[i].n_tensors = 1;
+        ck_assert_int_eq(ps_client_pull_start(client, &pulls[i], NULL), PS_OK);
+    }
+    struct ps_push push = {.tensors = &to, .n_tensors = 1};
+    struct ps_pull *pull = &pulls[PS_CLIENT_OPERATIONS_MAX - 1];
+    ck_assert_int_eq(ps_client_push_pull_start(client, &push, pull, NULL), PS_ERR_BUSY);
+    ck_assert_ptr_null(push.under_way);
+    ck_assert_ptr_null(pull->under_way);
+    pull->tensors = &to;
+    pull->n_tensors = 1;
+    ck_assert_int_eq(ps_client_pull_start(client, pull, NULL), PS_OK); /* Its place is free. */
+    stop();
+}
+END_TEST
+
+static void be_silent(void)
+{
+    cluster->silent = true;
+}
+
+START_TEST(an_open_that_fails_leaves_nothing)
+{
+    struct ps_client_ports ports = make_ports(_i);
+    struct ps_error err = {0};
+    struct ps_client_options options = {0};
+    ck_assert_int_eq(ps_client_open_over(&ports, &options, &client, &err), PS_ERR_INVALID);
+    options.coordinator = "coordinator:1";
+    options.name = "not a name";
+    ck_assert_int_eq(ps_client_open_over(&ports, &options, &client, &err), PS_ERR_INVALID);
+    options.name = NULL;
+    options.memory_bytes = 1000;
+    ck_assert_int_eq(ps_client_open_over(&ports, &options, &client, &err), PS_ERR_NOMEM);
+    ck_assert_ptr_nonnull(strstr(err.text, "its bound is 1000"));
+    there(_i, be_silent);
+    options.memory_bytes = 0;
+    options.call_timeout_ms = 10;
+    options.open_timeout_ms = 50;
+    ck_assert_int_eq(ps_client_open_over(&ports, &options, &client, &err), PS_ERR_TIMEOUT);
+    ck_assert_ptr_nonnull(strstr(err.text, "coordinator:1"));
+    ps_client_close(NULL);
+    drop_ports();
+}
+END_TEST
+
+START_TEST(what_the_budget_has_no_room_for_is_refused_and_nothing_is_lost)
+{
+    struct ps_client_ports ports = make_ports(_i);
+    struct ps_client_options options = {.coordinator = "coordinator:1", .memory_bytes = 4u << 20};
+    ck_assert_int_eq(ps_client_open_over(&ports, &options, &client, NULL), PS_OK);
+    gradient = calloc(N_ELEMENTS, sizeof(float));
+    weights = calloc(N_ELEMENTS, sizeof(float));
+    struct ps_tensor to = {.table = define().number, .values = weights};
+    struct ps_pull pull = {.tensors = &to, .n_tensors = 1};
+    ck_assert_int_eq(ps_client_pull(client, &pull, NULL), PS_OK);
+    atomic_store(&client->mem.fail_after, 0);
+    ck_assert_int_eq(ps_client_define_job(client, &(struct ps_job_def){.model = "m"}, NULL),
+                     PS_ERR_BUSY);
+    ck_assert_int_eq(ps_client_pull(client, &pull, NULL), PS_OK); /* Needs none. */
+    atomic_store(&client->mem.fail_after, -1);
+    stop();
+}
+END_TEST
+
+/* ---- Many threads -------------------------------------------------------------------------- */
+
+struct worker {
+    pthread_t id;
+    uint32_t number;
+    uint32_t table;
+    float *values;
+    enum ps_status status;
+};
+
+static void *work(void *arg)
+{
+    struct worker *worker = arg;
+    struct ps_tensor from = {.table = worker->table, .values = gradient};
+    struct ps_tensor to = {.table = worker->table, .values = worker->values};
+    for (uint64_t i = 0; i < N_PUSHES && worker->status == PS_OK; i++) {
+        struct ps_push push = {.stream = 1 + worker->number,
+                               .sequence = i,
+                               .acked_below = i,
+                               .step = i,
+                               .tensors = &from,
+                               .n_tensors = 1};
+        struct ps_pull pull = {.tensors = &to, .n_tensors = 1};
+        worker->status = ps_client_push(client, &push, NULL);
+        if (worker->status == PS_OK) {
+            worker->status = ps_client_pull(client, &pull, NULL);
+        }
+        struct ps_client_view view;
+        ps_client_view(client, &view);
+        ps_client_report(client, &(struct ps_worker_report){.clock = i});
+        struct ps_table table;
+        if (worker->status == PS_OK && i % 5 == 0) {
+            worker->status = ps_client_table(client, "w", &table, NULL);
+        }
+    }
+    return NULL;
+}
+
+START_TEST(several_threads_use_one_client_at_once)
+{
+    start(THREAD);
+    uint32_t table = define().number;
+    struct worker workers[N_THREADS] = {{0}};
+    for (uint32_t i = 0; i < N_THREADS; i++) {
+        workers[i].number = i;
+        workers[i].table = table;
+        workers[i].values = calloc(N_ELEMENTS, sizeof(float));
+        ck_assert_int_eq(pthread_create(&workers[i].id, NULL, work, &workers[i]), 0);
+    }
+    for (uint32_t i = 0; i < N_THREADS; i++) {
+        ck_assert_int_eq(pthread_join(workers[i].id, NULL), 0);
+        ck_assert_int_eq(workers[i].status, PS_OK);
+        free(workers[i].values);
+    }
+    struct ps_tensor to = {.table = table, .values = weights};
+    struct ps_pull pull = {.tensors = &to, .n_tensors = 1};
+    ck_assert_int_eq(ps_client_pull(client, &pull, NULL), PS_OK);
+    for (uint32_t i = 0; i < N_ELEMENTS; i++) {
+        ck_assert(weights[i] == -1.0f * N_PUSHES * N_THREADS * gradient[i]); /* Each once. */
+    }
+    stop();
+}
+END_TEST
+
+static void *pull_until_canceled(void *arg)
+{
+    struct worker *worker = arg;
+    struct ps_tensor to = {.table = worker->table, .values = worker->values};
+    struct ps_pull pull = {.tensors = &to, .n_tensors = 1};
+    worker->status = ps_client_pull(client, &pull, NULL);
+    return NULL;
+}
+
+static void *wait_until_canceled(void *arg)
+{
+    struct worker *worker = arg;
+    struct ps_client_view view = {0};
+    do {
+        ps_client_view(client, &view);
+    } while (ps_client_wait_change(client, &view, 600000));
+    worker->status = PS_ERR_CANCELED;
+    return NULL;
+}
+
+static uint32_t n_inside(void)
+{
+    ps_client_lock(client);
+    uint32_t n = client->n_inside;
+    ps_client_unlock(client);
+    return n;
+}
+
+START_TEST(close_lets_everybody_out_first)
+{
+    start(THREAD);
+    uint32_t table = define().number;
+    there(THREAD, hold_all);
+    struct worker workers[4] = {{0}};
+    for (uint32_t i = 0; i < 4; i++) {
+        workers[i].table = table;
+        workers[i].values = calloc(N_ELEMENTS, sizeof(float));
+        ck_assert_int_eq(pthread_create(&workers[i].id, NULL,
+                                        i < 3 ? pull_until_canceled : wait_until_canceled,
+                                        &workers[i]),
+                         0);
+    }
+    while (n_inside() < 4 + 3) { /* A whole call counts its halves, too. */
+        sched_yield();
+    }
+    ps_client_close(client);
+    for (uint32_t i = 0; i < 4; i++) {
+        ck_assert_int_eq(pthread_join(workers[i].id, NULL), 0);
+        ck_assert_int_eq(workers[i].status, PS_ERR_CANCELED);
+        free(workers[i].values);
+    }
+    drop_ports();
+    free(gradient);
+    free(weights);
+}
+END_TEST
+
+static Suite *suite_library(void)
+{
+    Suite *suite = suite_create("library");
+    TCase *one = tcase_create("thread and inline");
+    tcase_set_timeout(one, 60);
+    tcase_add_loop_test(one, a_thread_defines_pushes_pulls_and_leaves, THREAD, INLINE + 1);
+    tcase_add_loop_test(one, a_step_allocates_nothing_once_it_was_done_before, THREAD, INLINE + 1);
+    tcase_add_loop_test(one, a_failure_comes_with_its_words, THREAD, INLINE + 1);
+    tcase_add_loop_test(one, what_is_waited_for_must_have_been_started_and_only_once, THREAD,
+                        INLINE + 1);
+    tcase_add_loop_test(one, a_change_wakes_the_waiter_and_none_is_missed, THREAD, INLINE + 1);
+    tcase_add_loop_test(one, a_reader_looks_up_and_pulls_without_waiting_for_anybody, THREAD,
+                        INLINE + 1);
+    tcase_add_loop_test(one, a_look_at_the_cluster_outlives_the_client, THREAD, INLINE + 1);
+    tcase_add_loop_test(one, so_many_are_under_way_and_no_more_and_closing_ends_them, THREAD,
+                        INLINE + 1);
+    tcase_add_loop_test(one, a_push_and_a_pull_that_do_not_both_fit_are_not_started, THREAD,
+                        INLINE + 1);
+    tcase_add_loop_test(one, an_open_that_fails_leaves_nothing, THREAD, INLINE + 1);
+    tcase_add_loop_test(one, what_the_budget_has_no_room_for_is_refused_and_nothing_is_lost, THREAD,
+                        INLINE + 1);
+    suite_add_tcase(suite, one);
+    TCase *many = tcase_create("many threads");
+    tcase_set_timeout(many, 120);
+    tcase_add_test(many, several_threads_use_one_client_at_once);
+    tcase_add_test(many, close_lets_everybody_out_first);
+    suite_add_tcase(suite, many);
+    return suite;
+}
+
+PS_TEST_MAIN(suite_library)

@@ -1,0 +1,394 @@
+/* client.c — see <ps/client.h>. Arguments in, results out; who waits how is in client_wait.c. */
+#include <ps/client.h>
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "base/limits.h"
+#include "client/lib/client_impl.h"
+#include "obs/log.h"
+#include "os/clock.h"
+
+const char *ps_client_version(void)
+{
+    return PS_VERSION;
+}
+
+void ps_client_log_to(void (*write)(void *arg, const char *line), void *arg)
+{
+    ps_log_to(write, arg);
+    ps_log_level_set(write != NULL ? PS_LOG_INFO : PS_LOG_NONE);
+}
+
+/* ---- Definitions --------------------------------------------------------------------------- */
+
+static void run_describe(struct ps_client_call *call)
+{
+    ps_session_describe(call->client->session, &call->as.op);
+}
+
+static void run_look(struct ps_client_call *call)
+{
+    ps_session_look(call->client->session, &call->as.look);
+}
+
+static void run_define_table(struct ps_client_call *call)
+{
+    ps_session_define_table(call->client->session, &call->as.define_table);
+}
+
+static void run_define_job(struct ps_client_call *call)
+{
+    ps_session_define_job(call->client->session, &call->as.define_job);
+}
+
+/* On the executor: the catalogue is the session's. */
+static void find_table(struct ps_client_call *call)
+{
+    const struct ps_table *table = ps_session_table(call->client->session, call->name);
+    call->table = call->as.op.err.status == PS_OK && table != NULL ? *table : (struct ps_table){0};
+}
+
+static enum ps_status check_table(const struct ps_table_def *def, struct ps_error *err)
+{
+    if (def->name == NULL) {
+        return ps_fail(err, PS_ERR_INVALID, "a table needs a name");
+    }
+    if (def->n_dims == 0 || def->n_dims > PS_DIMS_MAX) {
+        return ps_fail(err, PS_ERR_INVALID, "table '%.64s' has %u dimensions; 1 to %u are possible",
+                       def->name, def->n_dims, PS_DIMS_MAX);
+    }
+    return PS_OK;
+}
+
+enum ps_status ps_client_define_table(struct ps_client *client, const struct ps_table_def *def,
+                                      struct ps_table *ret, struct ps_error *err)
+{
+    struct ps_error own;
+    err = err != NULL ? err : &own;
+    enum ps_status status = check_table(def, err);
+    if (status != PS_OK) {
+        return status;
+    }
+    ps_client_lock(client);
+    struct ps_client_call *call = ps_client_call_take(client, err);
+    status = call != NULL ? PS_OK : err->status;
+    if (call != NULL) {
+        call->as.define_table = (struct ps_define_table_op){.def = def};
+        call->name = def->name;
+        call->ended = find_table;
+        ps_client_call_post(call, run_define_table);
+        status = ps_client_call_wait(call, err);
+        if (status == PS_OK && ret != NULL) {
+            *ret = call->table;
+        }
+        ps_client_call_drop(call);
+    }
+    ps_client_unlock(client);
+    return status;
+}
+
+enum ps_status ps_client_table(struct ps_client *client, const char *name, struct ps_table *ret,
+                               struct ps_error *err)
+{
+    struct ps_error own;
+    err = err != NULL ? err : &own;
+    ps_client_lock(client);
+    struct ps_client_call *call = ps_client_call_take(client, err);
+    enum ps_status status = call != NULL ? PS_OK : err->status;
+    if (call != NULL) {
+        call->as.op = (struct ps_op){0};
+        call->name = name;
+        call->ended = find_table;
+        ps_client_call_post(call, run_describe);
+        status = ps_client_call_wait(call, err);
+        if (status == PS_OK && call->table.name[0] == '\0') {
+            status = ps_fail(err, PS_ERR_NOT_FOUND, "the cluster has no table '%.64s'", name);
+        } else if (status == PS_OK) {
+            *ret = call->table;
+        }
+        ps_client_call_drop(call);
+    }
+    ps_client_unlock(client);
+    return status;
+}
+
+enum ps_status ps_client_define_job(struct ps_client *client, const struct ps_job_def *def,
+                                    struct ps_error *err)
+{
+    struct ps_error own;
+    err = err != NULL ? err : &own;
+    ps_client_lock(client);
+    struct ps_client_call *call = ps_client_call_take(client, err);
+    enum ps_status status = call != NULL ? PS_OK : err->status;
+    if (call != NULL) {
+        call->as.define_job = (struct ps_define_job_op){.def = def};
+        ps_client_call_post(call, run_define_job);
+        status = ps_client_call_wait(call, err);
+        ps_client_call_drop(call);
+    }
+    ps_client_unlock(client);
+    return status;
+}
+
+enum ps_status ps_client_describe(struct ps_client *client, struct ps_cluster **ret,
+                                  struct ps_error *err)
+{
+    struct ps_error own;
+    err = err != NULL ? err : &own;
+    ps_client_lock(client);
+    struct ps_client_call *call = ps_client_call_take(client, err);
+    enum ps_status status = call != NULL ? PS_OK : err->status;
+    if (call != NULL) {
+        call->as.look = (struct ps_look_op){0};
+        ps_client_call_post(call, run_look);
+        status = ps_client_call_wait(call, err);
+        if (status == PS_OK) {
+            *ret = call->as.look.ret_cluster;
+        }
+        ps_client_call_drop(call);
+    }
+    ps_client_unlock(client);
+    return status;
+}
+
+/* ---- Pull and push ------------------------------------------------------------------------- */
+
+static void run_pull(struct ps_client_call *call)
+{
+    ps_session_pull(call->client->session, &call->as.pull);
+}
+
+static void run_push(struct ps_client_call *call)
+{
+    ps_session_push(call->client->session, &call->as.push);
+}
+
+static void run_push_pull(struct ps_client_call *call)
+{
+    ps_session_push_pull(call->client->session, &call->as.push, &call->pull->as.pull);
+}
+
+static enum ps_status check_start(const struct ps_tensor *tensors, uint32_t n_tensors,
+                                  const void *under_way, struct ps_error *err)
+{
+    if (under_way != NULL) {
+        return ps_fail(err, PS_ERR_INVALID, "it is under way already: wait for it first");
+    }
+    if (tensors == NULL && n_tensors > 0) {
+        return ps_fail(err, PS_ERR_INVALID, "%u tensors at NULL", n_tensors);
+    }
+    return PS_OK;
+}
+
+static struct ps_client_call *take_pull(struct ps_client *client, struct ps_pull *pull,
+                                        struct ps_error *err)
+{
+    struct ps_client_call *call = ps_client_call_take(client, err);
+    if (call != NULL) {
+        call->as.pull = (struct ps_pull_op){.step = pull->step,
+                                            .no_clock = pull->no_clock || client->reader,
+                                            .tensors = pull->tensors,
+                                            .n_tensors = pull->n_tensors};
+        pull->under_way = call;
+        call->under_way = &pull->under_way;
+    }
+    return call;
+}
+
+static struct ps_client_call *take_push(struct ps_client *client, struct ps_push *push,
+                                        struct ps_error *err)
+{
+    struct ps_client_call *call = ps_client_call_take(client, err);
+    if (call != NULL) {
+        call->as.push = (struct ps_push_op){.stream = push->stream,
+                                            .sequence = push->sequence,
+                                            .acked_below = push->acked_below,
+                                            .step = push->step,
+                                            .rows = push->rows,
+                                            .rate = push->rate,
+                                            .read_clock = push->read_clock,
+                                            .tensors = push->tensors,
+                                            .n_tensors = push->n_tensors};
+        push->under_way = call;
+        call->under_way = &push->under_way;
+    }
+    return call;
+}
+
+enum ps_status ps_client_pull_start(struct ps_client *client, struct ps_pull *pull,
+                                    struct ps_error *err)
+{
+    struct ps_error own;
+    err = err != NULL ? err : &own;
+    enum ps_status status = check_start(pull->tensors, pull->n_tensors, pull->under_way, err);
+    if (status != PS_OK) {
+        return status;
+    }
+    ps_client_lock(client);
+    struct ps_client_call *call = take_pull(client, pull, err);
+    if (call != NULL) {
+        ps_client_call_post(call, run_pull);
+    }
+    ps_client_unlock(client);
+    return call != NULL ? PS_OK : err->status;
+}
+
+enum ps_status ps_client_push_start(struct ps_client *client, struct ps_push *push,
+                                    struct ps_error *err)
+{
+    struct ps_error own;
+    err = err != NULL ? err : &own;
+    enum ps_status status = check_start(push->tensors, push->n_tensors, push->under_way, err);
+    if (status != PS_OK) {
+        return status;
+    }
+    ps_client_lock(client);
+    struct ps_client_call *call = take_push(client, push, err);
+    if (call != NULL) {
+        ps_client_call_post(call, run_push);
+    }
+    ps_client_unlock(client);
+    return call != NULL ? PS_OK : err->status;
+}
+
+enum ps_status ps_client_push_pull_start(struct ps_client *client, struct ps_push *push,
+                                         struct ps_pull *pull, struct ps_error *err)
+{
+    struct ps_error own;
+    err = err != NULL ? err : &own;
+    enum ps_status status = check_start(push->tensors, push->n_tensors, push->under_way, err);
+    if (status == PS_OK) {
+        status = check_start(pull->tensors, pull->n_tensors, pull->under_way, err);
+    }
+    if (status != PS_OK) {
+        return status;
+    }
+    ps_client_lock(client);
+    struct ps_client_call *call = take_push(client, push, err);
+    struct ps_client_call *with = call != NULL ? take_pull(client, pull, err) : NULL;
+    if (with != NULL) {
+        call->pull = with;
+        ps_client_call_post(call, run_push_pull);
+    } else if (call != NULL) {
+        ps_client_call_drop(call);
+    }
+    ps_client_unlock(client);
+    return with != NULL ? PS_OK : err->status;
+}
+
+/* The call that the caller's struct names; NULL when it is none of this client's. */
+static struct ps_client_call *named(struct ps_client *client, void *under_way, struct ps_error *err)
+{
+    for (uint32_t i = 0; under_way != NULL && i < PS_CLIENT_OPERATIONS_MAX; i++) {
+        struct ps_client_call *call = &client->calls[i];
+        if (call == under_way && call->state != PS_CLIENT_CALL_FREE) {
+            return call;
+        }
+    }
+    (void)ps_fail(err, PS_ERR_INVALID, "it was not started, or was waited for already");
+    return NULL;
+}
+
+enum ps_status ps_client_pull_wait(struct ps_client *client, struct ps_pull *pull,
+                                   struct ps_error *err)
+{
+    ps_client_lock(client);
+    struct ps_client_call *call = named(client, pull->under_way, err);
+    enum ps_status status = PS_ERR_INVALID;
+    if (call != NULL) {
+        status = ps_client_call_wait(call, err);
+        pull->min_clock = call->as.pull.ret_min_clock;
+        pull->blocked_ns = call->as.pull.ret_blocked_ns;
+        ps_client_call_drop(call);
+    }
+    ps_client_unlock(client);
+    return status;
+}
+
+enum ps_status ps_client_push_wait(struct ps_client *client, struct ps_push *push,
+                                   struct ps_error *err)
+{
+    ps_client_lock(client);
+    struct ps_client_call *call = named(client, push->under_way, err);
+    enum ps_status status = PS_ERR_INVALID;
+    if (call != NULL) {
+        status = ps_client_call_wait(call, err);
+        ps_client_call_drop(call);
+    }
+    ps_client_unlock(client);
+    return status;
+}
+
+/* Between the halves of a whole call the client must stay, too. */
+static void enter(struct ps_client *client)
+{
+    ps_client_lock(client);
+    ps_client_enter(client);
+    ps_client_unlock(client);
+}
+
+static void leave(struct ps_client *client)
+{
+    ps_client_lock(client);
+    ps_client_leave(client);
+    ps_client_unlock(client);
+}
+
+enum ps_status ps_client_pull(struct ps_client *client, struct ps_pull *pull, struct ps_error *err)
+{
+    enter(client);
+    enum ps_status status = ps_client_pull_start(client, pull, err);
+    if (status == PS_OK) {
+        status = ps_client_pull_wait(client, pull, err);
+    }
+    leave(client);
+    return status;
+}
+
+enum ps_status ps_client_push(struct ps_client *client, struct ps_push *push, struct ps_error *err)
+{
+    enter(client);
+    enum ps_status status = ps_client_push_start(client, push, err);
+    if (status == PS_OK) {
+        status = ps_client_push_wait(client, push, err);
+    }
+    leave(client);
+    return status;
+}
+
+/* ---- Progress ------------------------------------------------------------------------------ */
+
+void ps_client_view(struct ps_client *client, struct ps_client_view *ret)
+{
+    ps_client_lock(client);
+    *ret = client->view;
+    ps_client_unlock(client);
+}
+
+bool ps_client_wait_change(struct ps_client *client, struct ps_client_view *view,
+                           uint32_t timeout_ms)
+{
+    uint64_t until_ns = ps_clock_ns() + (uint64_t)timeout_ms * 1000000u;
+    ps_client_lock(client);
+    ps_client_enter(client);
+    while (client->view.n_changes == view->n_changes && !client->closing &&
+           ps_clock_ns() < until_ns) {
+        ps_client_await(client, &client->news, until_ns);
+    }
+    bool changed = client->view.n_changes != view->n_changes;
+    *view = client->view;
+    ps_client_leave(client);
+    ps_client_unlock(client);
+    return changed;
+}
+
+void ps_client_report(struct ps_client *client, const struct ps_worker_report *report)
+{
+    ps_client_lock(client);
+    client->report = *report;
+    if (!client->report_posted && !client->closing) {
+        client->report_posted = true;
+        ps_exec_post(client->exec, &client->report_mail);
+    }
+    ps_client_unlock(client);
+}
