@@ -11,6 +11,7 @@
 #include "base/attr.h"
 #include "base/id.h"
 #include "base/limits.h"
+#include "client/cluster.h"
 #include "outcome.h"
 
 #define TEXT_BYTES 64
@@ -92,8 +93,12 @@ static void print_job(const Ps__V1__DescribeReply *describe)
     (void)printf("data         %s\n", definition->data);
     (void)printf("steps        %" PRIu64 " in %.1f s, batch %" PRIu32 "\n", describe->steps,
                  (double)describe->running_us / 1e6, definition->batch);
-    struct ps_progress progress;
-    ps_outcome_progress(describe, &progress);
+    struct ps_cluster *cluster = NULL;
+    struct ps_progress progress = {0};
+    if (ps_cluster_read(describe, NULL, &cluster, NULL) == PS_OK) {
+        ps_outcome_progress(cluster, &progress);
+    }
+    ps_cluster_free(cluster);
     if (progress.rows_total > 0) {
         (void)printf("progress     epoch %" PRIu64 " of %" PRIu64 ", %.1f %% of all rows",
                      progress.epoch + 1, progress.n_epochs,

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "ask.h"
-#include "attached.h"
 #include "base/assert.h"
+#include "client/lib/client_over.h"
 #include "obs/log.h"
 #include "os/clock.h"
 #include "os/loop.h"
@@ -265,10 +265,10 @@ static void measure_rate(struct cluster *c, uint64_t rows)
     }
 }
 
-static void show_progress(struct cluster *c, const Ps__V1__DescribeReply *describe)
+static void show_progress(struct cluster *c, const struct ps_cluster *seen)
 {
     struct ps_progress progress;
-    ps_outcome_progress(describe, &progress);
+    ps_outcome_progress(seen, &progress);
     measure_rate(c, progress.rows_done);
     progress.examples_per_s = c->rate;
     char line[PS_PROGRESS_LINE_BYTES];
@@ -280,17 +280,17 @@ static void on_described(struct ps_ask *ask)
 {
     struct cluster *c = ask->arg;
     wake(c);
-    if (ask->describe == NULL) {
+    if (ask->cluster == NULL) {
         return; /* No answer: whether the coordinator lives is seen from its process. */
     }
-    const Ps__V1__DescribeReply *describe = ask->describe;
-    c->done = describe->job == PS__V1__JOB_STATE__DONE;
-    c->stopped = describe->job == PS__V1__JOB_STATE__STOPPED;
-    if (describe->job == PS__V1__JOB_STATE__RUNNING) {
+    const struct ps_cluster *seen = ask->cluster;
+    c->done = seen->job == PS_JOB_DONE;
+    c->stopped = seen->job == PS_JOB_STOPPED;
+    if (seen->job == PS_JOB_RUNNING) {
         c->running = true;
-        show_progress(c, describe);
-    } else if (describe->job == PS__V1__JOB_STATE__CLUSTER_LOST && c->lost_ms == 0) {
-        run_screen_say(&c->screen, "the cluster is lost: %s", describe->reason);
+        show_progress(c, seen);
+    } else if (seen->job == PS_JOB_CLUSTER_LOST && c->lost_ms == 0) {
+        run_screen_say(&c->screen, "the cluster is lost: %s", seen->reason);
         c->lost_ms = now_ms();
     }
 }
@@ -425,18 +425,14 @@ static void finished(struct ps_mail *mail)
 static void finish_there(struct ps_mail *mail)
 {
     struct cluster *c = PS_CONTAINER_OF(mail, struct cluster, finish_mail);
-    struct ps_attached_options options = {
-        .transport = ps_rpc_transport(c->rpc),
-        .mem = &c->run->mem,
-        .coordinator = c->servers[0]->address,
-        .kind = PS_CLIENT_READER,
-        .name = "ps-run",
-    };
-    struct ps_attached session;
-    enum ps_status status = ps_attached_open(&session, &options, &c->finish_err);
+    struct ps_client_ports ports = {.transport = ps_rpc_transport(c->rpc)};
+    struct ps_client_options options = {
+        .coordinator = c->servers[0]->address, .kind = PS_CLIENT_READER, .name = "ps-run"};
+    struct ps_client *client = NULL;
+    enum ps_status status = ps_client_open_over(&ports, &options, &client, &c->finish_err);
     if (status == PS_OK) {
-        status = run_finish(c->run, ps_attached_blocking(&session), &c->finish_err);
-        ps_attached_close(&session);
+        status = run_finish(c->run, client, &c->finish_err);
+        ps_client_close(client);
     }
     c->finish_err.status = status;
     c->finished_mail.run = finished;
@@ -464,7 +460,7 @@ static void finish(struct cluster *c)
     }
     if (going(c)) {
         if (ask_and_wait(c)) {
-            ps_outcome_report(c->ask.describe, &c->run->lists, &c->run->report);
+            ps_outcome_report(c->ask.cluster, &c->run->lists, &c->run->report);
         } else {
             run_screen_say(&c->screen, "asking the coordinator: %s", c->ask.err.text);
             fail(c, 4);

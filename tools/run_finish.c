@@ -1,10 +1,10 @@
 /* run_finish.c — the whole model: pulled, judged, written. */
 #include "run_finish.h"
 
-enum ps_status run_finish(struct run *run, struct ps_blocking *blocking, struct ps_error *err)
+enum ps_status run_finish(struct run *run, struct ps_client *client, struct ps_error *err)
 {
     struct ps_weights weights;
-    enum ps_status status = ps_finish_pull(&run->plan, blocking, &weights, err);
+    enum ps_status status = ps_finish_pull(&run->plan, client, &weights, err);
     if (status != PS_OK) {
         return status;
     }

@@ -3,12 +3,12 @@
 /*
  * run_finish.h — the whole model after the last row: pulled by a reader, judged, written.
  */
+#include <ps/client.h>
+
 #include "run.h"
 
-struct ps_blocking;
-
-/** Blocks. `blocking` holds a new client of kind reader. */
-PS_MUST_CHECK enum ps_status run_finish(struct run *run, struct ps_blocking *blocking,
+/** Blocks. `client` is of kind reader. */
+PS_MUST_CHECK enum ps_status run_finish(struct run *run, struct ps_client *client,
                                         struct ps_error *err);
 
 #endif

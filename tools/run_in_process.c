@@ -8,8 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "ask.h"
-#include "attached.h"
+#include "client/lib/client_over.h"
 #include "os/clock.h"
 #include "os/random.h"
 #include "outcome.h"
@@ -18,11 +17,9 @@
 #include "run.h"
 #include "run_finish.h"
 #include "server.h"
-#include "train/blocking.h"
 #include "train/loop.h"
 
 #define ADDRESS  "in-process"
-#define ASK_MS   5000u
 #define NOT_DONE "the job did not end"
 
 struct solo {
@@ -31,7 +28,6 @@ struct solo {
     struct ps_direct *direct;
     struct ps_server *server;
     bool stopped;
-    bool asked;
 };
 
 /* The signal flag: the one thing that a handler may touch. */
@@ -76,76 +72,50 @@ static enum ps_status start_server(struct solo *solo, struct ps_error *err)
 }
 
 /* One session of this thread. */
-static enum ps_status open_session(struct solo *solo, struct ps_blocking *blocking,
-                                   enum ps_client_kind kind, struct ps_error *err)
+static enum ps_status open_client(struct solo *solo, enum ps_client_kind kind,
+                                  struct ps_client **ret, struct ps_error *err)
 {
-    struct ps_attached_options options = {
-        .transport = ps_direct_transport(solo->direct),
-        .mem = &solo->run->mem,
-        .coordinator = ps_server_address(solo->server),
-        .kind = kind,
-        .name = "in-process",
-    };
-    struct ps_session_options client = ps_attached_client(&options);
-    ps_blocking_init(blocking, &solo->exec.base, &solo->exec);
-    return ps_blocking_open(blocking, &client, err);
+    struct ps_client_ports ports = {.transport = ps_direct_transport(solo->direct),
+                                    .exec = &solo->exec.base,
+                                    .inline_exec = &solo->exec};
+    struct ps_client_options options = {
+        .coordinator = ps_server_address(solo->server), .kind = kind, .name = "in-process"};
+    return ps_client_open_over(&ports, &options, ret, err);
 }
 
 static enum ps_status train(struct solo *solo, struct ps_error *err)
 {
-    struct ps_blocking blocking;
+    struct ps_client *client = NULL;
     struct ps_train_result result = {0};
-    enum ps_status status = open_session(solo, &blocking, PS_CLIENT_WORKER, err);
+    enum ps_status status = open_client(solo, PS_CLIENT_WORKER, &client, err);
     if (status == PS_OK) {
-        status = ps_train_run(&solo->run->plan, &blocking, &stop_flag, &result, err);
+        status = ps_train_run(&solo->run->plan, client, &stop_flag, &result, err);
+        ps_client_close(client);
     }
-    ps_blocking_close(&blocking);
-    ps_blocking_deinit(&blocking);
     if (status == PS_OK && !result.done) {
         return ps_fail(err, PS_ERR_CANCELED, NOT_DONE);
     }
     return status;
 }
 
+/* The whole model, and what the coordinator counted. */
 static enum ps_status judge(struct solo *solo, struct ps_error *err)
 {
-    struct ps_blocking blocking;
-    enum ps_status status = open_session(solo, &blocking, PS_CLIENT_READER, err);
-    if (status == PS_OK) {
-        status = run_finish(solo->run, &blocking, err);
-    }
-    ps_blocking_close(&blocking);
-    ps_blocking_deinit(&blocking);
-    return status;
-}
-
-static void answered(struct ps_ask *ask)
-{
-    struct solo *solo = ask->arg;
-    solo->asked = true;
-}
-
-static enum ps_status report(struct solo *solo, struct ps_error *err)
-{
-    struct ps_ask ask = {.exec = &solo->exec.base, .done = answered, .arg = solo};
-    enum ps_status status =
-        ps_channel_open(ps_direct_transport(solo->direct), ps_server_address(solo->server),
-                        PS_TRAFFIC_CONTROL, &insecure, &ask.channel, err);
+    struct ps_client *client = NULL;
+    enum ps_status status = open_client(solo, PS_CLIENT_READER, &client, err);
     if (status != PS_OK) {
         return status;
     }
-    ps_ask_describe(&ask, ASK_MS);
-    while (!solo->asked) {
-        ps_inline_exec_pump(&solo->exec);
-    }
-    status = ask.err.status;
+    struct ps_cluster *cluster = NULL;
+    status = run_finish(solo->run, client, err);
     if (status == PS_OK) {
-        ps_outcome_report(ask.describe, &solo->run->lists, &solo->run->report);
-    } else {
-        *err = ask.err;
+        status = ps_client_describe(client, &cluster, err);
     }
-    ps_ask_forget(&ask);
-    ps_channel_close(ask.channel);
+    if (status == PS_OK) {
+        ps_outcome_report(cluster, &solo->run->lists, &solo->run->report);
+    }
+    ps_cluster_free(cluster);
+    ps_client_close(client);
     return status;
 }
 
@@ -179,9 +149,6 @@ int run_in_process(struct run *run)
     }
     if (status == PS_OK) {
         status = judge(&solo, &err);
-    }
-    if (status == PS_OK) {
-        status = report(&solo, &err);
     }
     stop_server(&solo);
     if (stop_signal != 0) {

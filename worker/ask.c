@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "client/cluster.h"
 
 #define REASON_BYTES_MAX 128u
 
@@ -23,7 +24,7 @@ static enum ps_status unpack(struct ps_ask *ask)
     if (ask->describe == NULL) {
         return ps_fail(&ask->err, PS_ERR_CORRUPT, "the coordinator's reply is no Describe reply");
     }
-    return PS_OK;
+    return ps_cluster_read(ask->describe, NULL, &ask->cluster, &ask->err);
 }
 
 static bool asks_describe(const struct ps_ask *ask)
@@ -120,4 +121,6 @@ void ps_ask_forget(struct ps_ask *ask)
         ps__v1__describe_reply__free_unpacked(ask->describe, NULL);
         ask->describe = NULL;
     }
+    ps_cluster_free(ask->cluster);
+    ask->cluster = NULL;
 }

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <ps/client.h>
+
 #include "base/error.h"
 #include "coordinator.pb-c.h"
 #include "os/loop.h"
@@ -26,6 +28,7 @@ struct ps_ask {
     bool under_way;
     struct ps_error err;             /* Outcome. */
     Ps__V1__DescribeReply *describe; /* After a describe that worked: the asker's; see below. */
+    struct ps_cluster *cluster;      /* The same, checked. */
 };
 
 /** Everything that psctl shows. */

@@ -1,7 +1,8 @@
 /*
- * main.c — the ps-worker daemon: settings, threads and transport around ps_train_run.
+ * main.c — the ps-worker daemon: settings, threads and clients around ps_train_run.
  *
- * Main thread: the loop, for signals. The training thread computes; a third one is the client's.
+ * Main thread: the loop, for signals. The training thread computes. The cluster is reached through
+ * <ps/client.h> alone, as any other program would.
  * SIGTERM and SIGINT: the step at hand is finished, the lease goes back, exit 0. A second one, or
  * a step that does not end, ends the process at once.
  */
@@ -10,8 +11,9 @@
 
 #include <unistd.h>
 
-#include "ask.h"
-#include "attached.h"
+#include <ps/client.h>
+
+#include "base/mem.h"
 #include "num/blas.h"
 #include "obs/log.h"
 #include "os/alloc.h"
@@ -20,22 +22,19 @@
 #include "os/process.h"
 #include "os/thread_exec.h"
 #include "outcome.h"
-#include "rpc/rpc.h"
 #include "train/finish.h"
 #include "train/loop.h"
 #include "worker_options.h"
 
-#define REJOINS_MAX    3u    /* A process that is stopped again and again should say so and end. */
-#define HURRY_MS       3000u /* A step may wait for others; the asker does not wait for ever. */
-#define ASK_TIMEOUT_MS 5000u
+#define REJOINS_MAX 3u    /* A process that is stopped again and again should say so and end. */
+#define HURRY_MS    3000u /* A step may wait for others; the asker does not wait for ever. */
 
 struct worker {
     struct ps_worker_options options;
     struct ps_mem mem;
-    struct ps_metrics metrics;
     struct ps_train_plan plan;
     struct ps_loop *loop;
-    struct ps_rpc *rpc;
+    struct ps_runtime *runtime;
     struct ps_thread_exec *trainer;
     struct ps_mail train_mail;
     struct ps_mail trained_mail;
@@ -52,47 +51,60 @@ struct worker {
 
 /* ---- On the training thread ---------------------------------------------------------------- */
 
-static struct ps_attached_options session_options(struct worker *worker, enum ps_client_kind kind)
+static enum ps_status open_client(struct worker *worker, enum ps_client_kind kind,
+                                  struct ps_client **ret)
 {
-    return (struct ps_attached_options){
-        .transport = ps_rpc_transport(worker->rpc),
-        .mem = &worker->mem,
-        .metrics = &worker->metrics,
+    struct ps_client_options options = {
         .coordinator = worker->options.coordinator,
         .kind = kind,
         .name = worker->options.name,
-        .give_up_ms = worker->options.give_up_ms,
+        .give_up_ms = (uint32_t)worker->options.give_up_ms,
+        .runtime = worker->runtime,
     };
+    enum ps_status status = ps_client_open(&options, ret, &worker->err);
+    return status == PS_OK ? PS_OK : ps_wrap(&worker->err, status, "joining the cluster");
 }
 
 static enum ps_status train_once(struct worker *worker)
 {
-    struct ps_attached_options options = session_options(worker, PS_CLIENT_WORKER);
-    struct ps_attached session;
-    enum ps_status status = ps_attached_open(&session, &options, &worker->err);
+    struct ps_client *client = NULL;
+    enum ps_status status = open_client(worker, PS_CLIENT_WORKER, &client);
     if (status == PS_OK) {
-        status = ps_train_run(&worker->plan, ps_attached_blocking(&session), &worker->stop,
-                              &worker->result, &worker->err);
-        ps_attached_close(&session);
+        status = ps_train_run(&worker->plan, client, &worker->stop, &worker->result, &worker->err);
+        ps_client_close(client);
     }
     return status;
 }
 
+/* What the coordinator counted, for the report. */
+static enum ps_status look(struct worker *worker, struct ps_client *client)
+{
+    struct ps_cluster *cluster = NULL;
+    enum ps_status status = ps_client_describe(client, &cluster, &worker->err);
+    if (status != PS_OK) {
+        return ps_wrap(&worker->err, status, "asking the coordinator for the report");
+    }
+    ps_outcome_report(cluster, &worker->lists, &worker->report);
+    ps_cluster_free(cluster);
+    return PS_OK;
+}
+
 static enum ps_status finish(struct worker *worker)
 {
-    struct ps_attached_options options = session_options(worker, PS_CLIENT_READER);
-    struct ps_attached session;
-    enum ps_status status = ps_attached_open(&session, &options, &worker->err);
+    struct ps_client *client = NULL;
+    enum ps_status status = open_client(worker, PS_CLIENT_READER, &client);
     if (status != PS_OK) {
         return status;
     }
-    struct ps_weights weights;
-    status = ps_finish_pull(&worker->plan, ps_attached_blocking(&session), &weights, &worker->err);
-    ps_attached_close(&session);
-    if (status != PS_OK) {
-        return status;
+    struct ps_weights weights = {0};
+    status = ps_finish_pull(&worker->plan, client, &weights, &worker->err);
+    if (status == PS_OK && worker->options.report != NULL) {
+        status = look(worker, client);
     }
-    status = ps_finish_judge(&worker->plan, &weights, &worker->report, &worker->err);
+    ps_client_close(client);
+    if (status == PS_OK) {
+        status = ps_finish_judge(&worker->plan, &weights, &worker->report, &worker->err);
+    }
     if (status == PS_OK && worker->options.out != NULL) {
         status = ps_finish_write(&worker->plan, &weights, worker->options.out, worker->model_path,
                                  &worker->err);
@@ -155,7 +167,7 @@ static enum ps_status start(struct worker *worker)
         status = ps_loop_on_signal(worker->loop, on_signal, worker, err);
     }
     if (status == PS_OK) {
-        status = ps_rpc_create(&(struct ps_rpc_options){.mem = &worker->mem}, &worker->rpc, err);
+        status = ps_runtime_create(&worker->runtime, err);
     }
     if (status == PS_OK) {
         status = ps_thread_exec_create("train", &worker->trainer, err);
@@ -164,24 +176,10 @@ static enum ps_status start(struct worker *worker)
     return status;
 }
 
-static enum ps_status write_report(struct worker *worker)
-{
-    struct ps_ask ask;
-    ps_ask_describe_once(&ask, ps_rpc_transport(worker->rpc), worker->loop,
-                         worker->options.coordinator, ASK_TIMEOUT_MS);
-    if (ask.err.status != PS_OK) {
-        worker->err = ask.err;
-        return ps_wrap(&worker->err, ask.err.status, "asking the coordinator for the report");
-    }
-    ps_outcome_report(ask.describe, &worker->lists, &worker->report);
-    ps_ask_forget(&ask);
-    return ps_report_write(ps_posix_disk(), worker->options.report, &worker->report, &worker->err);
-}
-
 static void clean_up(struct worker *worker)
 {
     ps_thread_exec_destroy(worker->trainer);
-    ps_rpc_destroy(worker->rpc);
+    ps_runtime_destroy(worker->runtime);
     if (worker->loop != NULL) {
         ps_timer_stop(ps_loop_port(worker->loop), &worker->hurry);
         ps_loop_destroy(worker->loop);
@@ -210,7 +208,8 @@ static int run(struct worker *worker)
         status = worker->err.status;
     }
     if (status == PS_OK && worker->result.done && worker->options.report != NULL) {
-        status = write_report(worker);
+        status =
+            ps_report_write(ps_posix_disk(), worker->options.report, &worker->report, &worker->err);
     }
     if (status != PS_OK) {
         (void)fprintf(stderr, "ps-worker: %s: %s\n", worker->options.name, worker->err.text);

@@ -132,6 +132,8 @@ def rule_layers(tree):
             continue
         for quote, name in file.includes:
             found += check_include(tree, file, part, quote, name)
+            if any(re.search(p, name) for p in layers.NOT_EVEN.get(part, [])):
+                found.append(f"{file.path}: {part} may not include {name}")
     return found
 
 

@@ -8,42 +8,39 @@
 #include "data/dataset.h"
 #include "num/kernel.h"
 #include "os/posix_disk.h"
-#include "train/blocking.h"
 #include "train/center.h"
 #include "train/evaluate.h"
 #include "train/safetensors.h"
 
-enum ps_status ps_finish_pull(const struct ps_train_plan *plan, struct ps_blocking *blocking,
+enum ps_status ps_finish_pull(const struct ps_train_plan *plan, struct ps_client *client,
                               struct ps_weights *weights, struct ps_error *err)
 {
     *weights = (struct ps_weights){0};
-    enum ps_status status = ps_blocking_join(blocking, err);
-    if (status == PS_OK) {
-        status = ps_blocking_describe(blocking, err);
-    }
-    if (status != PS_OK) {
-        return ps_wrap(err, status, "joining as a reader");
-    }
+    enum ps_status status = PS_OK;
     uint32_t tables[PS_MODEL_TABLES_MAX];
     for (uint32_t i = 0; i < plan->model->n_tables; i++) {
         const struct ps_model_table *table = &plan->model->tables[i];
-        uint64_t n = 0;
-        if (!ps_blocking_table(blocking, table->name, &tables[i], &n) || n != table->n_values) {
+        struct ps_table found = {0};
+        status = ps_client_table(client, table->name, &found, err);
+        if (status == PS_ERR_NOT_FOUND ||
+            (status == PS_OK && found.n_elements != table->n_values)) {
             return ps_fail(err, PS_ERR_NOT_FOUND,
                            "the cluster has no table %s of %" PRIu64 " numbers", table->name,
                            table->n_values);
         }
+        if (status != PS_OK) {
+            return ps_wrap(err, status, "looking up table %s", table->name);
+        }
+        tables[i] = found.number;
     }
     status = ps_weights_init(weights, plan->mem, plan->model, tables, err);
     if (status != PS_OK) {
         return status;
     }
-    struct ps_pull_op pull = {
+    struct ps_pull pull = {
         .no_clock = true, .tensors = weights->tensors, .n_tensors = weights->n_tables};
-    ps_blocking_pull_start(blocking, &pull);
-    status = ps_blocking_wait(blocking, &pull.op);
+    status = ps_client_pull(client, &pull, err);
     if (status != PS_OK) {
-        *err = pull.op.err;
         ps_weights_deinit(weights);
         return ps_wrap(err, status, "pulling the model");
     }

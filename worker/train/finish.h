@@ -9,24 +9,23 @@
  */
 #include <stddef.h>
 
+#include <ps/client.h>
+
 #include "base/attr.h"
 #include "base/error.h"
 #include "train/plan.h"
 #include "train/report.h"
 
-struct ps_blocking;
-
 #define PS_FINISH_PATH_BYTES 4096u
 
 /**
- * Join as a reader and pull all tables of the plan's model, as weights for raw features. The
- * client (kind reader) must be new and is left to the caller to close.
+ * Pull all tables of the plan's model, as weights for raw features. Any kind of client will do.
  *
  * @param weights  on success the caller's, for ps_weights_deinit
  */
 PS_MUST_CHECK enum ps_status ps_finish_pull(const struct ps_train_plan *plan,
-                                            struct ps_blocking *blocking,
-                                            struct ps_weights *weights, struct ps_error *err);
+                                            struct ps_client *client, struct ps_weights *weights,
+                                            struct ps_error *err);
 
 /**
  * Evaluate on the test set (if there is one) and enter the outcome, and what the plan says, into

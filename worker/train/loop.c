@@ -1,4 +1,4 @@
-/* loop.c — see loop.h. From joining to the end of the job; the steps themselves are in step.c. */
+/* loop.c — see loop.h. From definitions to the end of the job; a step itself is in step.c. */
 #include "train/loop.h"
 
 #include <inttypes.h>
@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "data/dataset.h"
 #include "obs/log.h"
+#include "os/clock.h"
 #include "train/trainer.h"
 
 /* ---- Leases -------------------------------------------------------------------------------- */
@@ -24,7 +25,7 @@ static enum ps_status adopt(struct ps_trainer *t)
     t->clock = t->clock > t->lease.clock ? t->clock : t->lease.clock;
     t->idle_said = false;
     if (t->first_lease_ns == 0) {
-        t->first_lease_ns = ps_trainer_now_ns(t);
+        t->first_lease_ns = ps_clock_ns();
     }
     ps_log(PS_LOG_DEBUG, "lease.held",
            "lease=%" PRIu64 " epoch=%" PRIu32 " unit=%" PRIu32 " units=%" PRIu32 " clock=%" PRIu64,
@@ -40,11 +41,11 @@ static bool unit_at_hand(const struct ps_trainer *t)
 /* Wait until there is a unit to do, the job is over, or somebody asks to stop. */
 static enum ps_status next_unit(struct ps_trainer *t)
 {
-    if (unit_at_hand(t)) {
-        return PS_OK; /* Should the session have ended, the next pull or push says so. */
-    }
-    uint64_t start_ns = ps_trainer_now_ns(t);
     enum ps_status status = ps_trainer_look(t);
+    if (unit_at_hand(t)) {
+        return status; /* A job that was stopped ends here, too. */
+    }
+    uint64_t start_ns = ps_clock_ns();
     while (status == PS_OK && !ps_trainer_stopping(t) && !ps_trainer_job_over(t)) {
         bool other = t->view.lease.id != 0 && t->view.lease.id != t->lease.id;
         status = other ? adopt(t) : PS_OK;
@@ -58,7 +59,7 @@ static enum ps_status next_unit(struct ps_trainer *t)
         status = ps_trainer_wait_change(t);
     }
     if (t->first_lease_ns != 0 && start_ns >= t->first_lease_ns) {
-        t->report.stats.blocked_lease_us += (ps_trainer_now_ns(t) - start_ns) / 1000;
+        t->report.stats.blocked_lease_us += (ps_clock_ns() - start_ns) / 1000;
     }
     return status;
 }
@@ -95,10 +96,12 @@ static enum ps_status define_tables(struct ps_trainer *t, uint32_t *tables)
 {
     for (uint32_t i = 0; i < t->plan->model->n_tables; i++) {
         struct ps_table_def def = table_def(t->plan, i);
-        enum ps_status status = ps_blocking_define_table(t->blocking, &def, &tables[i], t->err);
+        struct ps_table table;
+        enum ps_status status = ps_client_define_table(t->client, &def, &table, t->err);
         if (status != PS_OK) {
             return ps_wrap(t->err, status, "defining table %s", def.name);
         }
+        tables[i] = table.number;
     }
     return PS_OK;
 }
@@ -124,7 +127,7 @@ static enum ps_status define_job(struct ps_trainer *t)
         .consistency = plan->consistency,
         .units_per_lease = plan->options.units_per_lease,
     };
-    enum ps_status status = ps_blocking_define_job(t->blocking, &def, t->err);
+    enum ps_status status = ps_client_define_job(t->client, &def, t->err);
     return status == PS_OK ? PS_OK : ps_wrap(t->err, status, "defining the job");
 }
 
@@ -177,11 +180,7 @@ static enum ps_status seed_from_cluster(struct ps_trainer *t)
 
 static enum ps_status begin(struct ps_trainer *t)
 {
-    enum ps_status status = ps_blocking_join(t->blocking, t->err);
-    if (status != PS_OK) {
-        return ps_wrap(t->err, status, "joining the cluster");
-    }
-    status = ps_trainer_look(t);
+    enum ps_status status = ps_trainer_look(t);
     if (status == PS_OK) {
         status = seed_from_cluster(t);
     }
@@ -195,7 +194,7 @@ static enum ps_status begin(struct ps_trainer *t)
     return status == PS_OK ? make_buffers(t, tables) : status;
 }
 
-enum ps_status ps_train_run(struct ps_train_plan *plan, struct ps_blocking *blocking,
+enum ps_status ps_train_run(struct ps_train_plan *plan, struct ps_client *client,
                             const _Atomic bool *stop, struct ps_train_result *ret,
                             struct ps_error *err)
 {
@@ -204,7 +203,7 @@ enum ps_status ps_train_run(struct ps_train_plan *plan, struct ps_blocking *bloc
         return ps_fail(err, PS_ERR_NOMEM, "no memory to train");
     }
     t->plan = plan;
-    t->blocking = blocking;
+    t->client = client;
     t->stop = stop;
     t->err = err;
     enum ps_status status = begin(t);

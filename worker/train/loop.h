@@ -3,25 +3,23 @@
 /*
  * train/loop.h — what a worker does from its first word to the end of the job.
  *
- *   join -> define tables and job -> [ lease -> ( pull -> gradients -> push -> tick )* ]* -> done
+ *   define tables and job -> [ lease -> ( pull -> gradients -> push -> tick )* ]* -> done
  *
  * Rows of a step follow from the lease, the rate from the place of its batch in the job, so neither
  * depends on which worker does it. One worker trained twice gives the same bits, because each pull
  * ahead ends before the push that comes after it begins.
  *
- * Blocks the calling thread, which computes; the client lives on its own executor and is reached
- * through train/blocking.h.
+ * Blocks the calling thread, which computes; the cluster is reached through <ps/client.h> alone.
  */
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <ps/client.h>
+
 #include "base/attr.h"
 #include "base/error.h"
-#include "client/session.h"
 #include "train/plan.h"
-
-struct ps_blocking;
 
 /** What came out. */
 struct ps_train_result {
@@ -32,7 +30,7 @@ struct ps_train_result {
 
 /**
  * Train until the job is done or `*stop` is set: then the step at hand is finished first. The
- * client must be new; it is joined here and left to the caller to close.
+ * client must be new, of kind worker, and is left to the caller to close.
  *
  * Without --seed the plan's seed is drawn from the cluster's id: the same for all workers of one
  * cluster, another one for the next.
@@ -44,7 +42,7 @@ struct ps_train_result {
  *         PS_ERR_LOST      the cluster or data in it are gone; the message names who
  *         others           as the client gives them
  */
-PS_MUST_CHECK enum ps_status ps_train_run(struct ps_train_plan *plan, struct ps_blocking *blocking,
+PS_MUST_CHECK enum ps_status ps_train_run(struct ps_train_plan *plan, struct ps_client *client,
                                           const _Atomic bool *stop, struct ps_train_result *ret,
                                           struct ps_error *err);
 

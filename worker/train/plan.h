@@ -13,9 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <ps/types.h>
+
 #include "base/attr.h"
 #include "base/error.h"
-#include "client/session.h"
 #include "model/model.h"
 #include "train/schedule.h"
 

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "data/dataset.h"
 #include "num/kernel.h"
+#include "os/clock.h"
 #include "train/center.h"
 #include "train/schedule.h"
 #include "train/trainer.h"
@@ -20,29 +21,45 @@ struct unit {
 
 static void prepare_pull(struct ps_trainer_side *side, uint64_t step)
 {
-    PS_ASSERT(!side->under_way);
+    PS_ASSERT(side->pull.under_way == NULL);
     side->step = step;
     side->ready = false;
-    side->under_way = true;
-    side->pull = (struct ps_pull_op){
+    side->pull = (struct ps_pull){
         .step = step,
         .tensors = side->weights.tensors,
         .n_tensors = side->weights.n_tables,
     };
 }
 
+static enum ps_status start_pull(struct ps_trainer *t, struct ps_trainer_side *side, uint64_t step)
+{
+    prepare_pull(side, step);
+    return ps_client_pull_start(t->client, &side->pull, t->err);
+}
+
 static enum ps_status wait_pull(struct ps_trainer *t, struct ps_trainer_side *side)
 {
-    uint64_t start_ns = ps_trainer_now_ns(t);
-    enum ps_status status = ps_blocking_wait(t->blocking, &side->pull.op);
-    side->under_way = false;
+    uint64_t start_ns = ps_clock_ns();
+    enum ps_status status = ps_client_pull_wait(t->client, &side->pull, t->err);
     side->ready = status == PS_OK;
-    ps_trainer_count_wait(t, start_ns, side->pull.ret_blocked_ns);
+    ps_trainer_count_wait(t, start_ns, side->pull.blocked_ns);
     if (status != PS_OK) {
-        *t->err = side->pull.op.err;
         return ps_wrap(t->err, status, "pulling weights for step %" PRIu64, side->step);
     }
     return PS_OK;
+}
+
+/* Of two failures the first counts, with its words; the pull ends either way. */
+static enum ps_status wait_pull_after(struct ps_trainer *t, struct ps_trainer_side *side,
+                                      enum ps_status status)
+{
+    struct ps_error first = *t->err;
+    enum ps_status pulled = wait_pull(t, side);
+    if (status != PS_OK) {
+        *t->err = first;
+        return status;
+    }
+    return pulled;
 }
 
 /* Have weights for the step at hand on the current side. */
@@ -52,9 +69,8 @@ static enum ps_status fetch(struct ps_trainer *t)
     if (side->ready && side->step == t->clock) {
         return PS_OK;
     }
-    prepare_pull(side, t->clock);
-    ps_blocking_pull_start(t->blocking, &side->pull);
-    return wait_pull(t, side);
+    enum ps_status status = start_pull(t, side, t->clock);
+    return status == PS_OK ? wait_pull(t, side) : status;
 }
 
 /* ---- Computing ----------------------------------------------------------------------------- */
@@ -124,28 +140,27 @@ static enum ps_status compute(struct ps_trainer *t, const struct unit *unit)
     return PS_OK;
 }
 
-static struct ps_push_op make_push(const struct ps_trainer *t, const struct unit *unit)
+static struct ps_push make_push(const struct ps_trainer *t, const struct unit *unit)
 {
-    return (struct ps_push_op){
+    return (struct ps_push){
         .stream = t->lease.id,
         .sequence = t->unit,
         .acked_below = t->unit,
         .step = t->clock,
         .rows = unit->n_rows,
         .rate = unit->rate,
-        .read_clock = t->sides[t->side].pull.ret_min_clock,
+        .read_clock = t->sides[t->side].pull.min_clock,
         .tensors = t->grads.tensors,
         .n_tensors = t->grads.n_tables,
     };
 }
 
-static enum ps_status wait_push(struct ps_trainer *t, struct ps_push_op *push)
+static enum ps_status wait_push(struct ps_trainer *t, struct ps_push *push)
 {
-    uint64_t start_ns = ps_trainer_now_ns(t);
-    enum ps_status status = ps_blocking_wait(t->blocking, &push->op);
+    uint64_t start_ns = ps_clock_ns();
+    enum ps_status status = ps_client_push_wait(t->client, push, t->err);
     ps_trainer_count_wait(t, start_ns, 0);
     if (status != PS_OK) {
-        *t->err = push->op.err;
         return ps_wrap(t->err, status, "pushing step %" PRIu64, push->step);
     }
     struct ps_worker_stats *stats = &t->report.stats;
@@ -159,9 +174,9 @@ static enum ps_status wait_push(struct ps_trainer *t, struct ps_push_op *push)
 
 static enum ps_status push_unit(struct ps_trainer *t, const struct unit *unit)
 {
-    struct ps_push_op push = make_push(t, unit);
-    ps_blocking_push_start(t->blocking, &push);
-    return wait_push(t, &push);
+    struct ps_push push = make_push(t, unit);
+    enum ps_status status = ps_client_push_start(t->client, &push, t->err);
+    return status == PS_OK ? wait_push(t, &push) : status;
 }
 
 /* ---- Steps --------------------------------------------------------------------------------- */
@@ -186,12 +201,14 @@ static void add_own_update(const struct ps_trainer *t, struct ps_weights *weight
 static enum ps_status step_prefetch(struct ps_trainer *t, const struct unit *unit)
 {
     struct ps_trainer_side *next = &t->sides[1 - t->side];
-    prepare_pull(next, t->clock + 1);
-    ps_blocking_pull_start(t->blocking, &next->pull);
-    enum ps_status status = compute(t, unit);
-    enum ps_status pulled = wait_pull(t, next);
-    if (status != PS_OK || pulled != PS_OK) {
-        return status != PS_OK ? status : pulled;
+    enum ps_status status = start_pull(t, next, t->clock + 1);
+    if (status != PS_OK) {
+        return status;
+    }
+    status = compute(t, unit);
+    status = wait_pull_after(t, next, status);
+    if (status != PS_OK) {
+        return status;
     }
     status = push_unit(t, unit);
     if (status != PS_OK) {
@@ -233,16 +250,19 @@ static enum ps_status step_push_pull(struct ps_trainer *t, const struct unit *un
         return status;
     }
     struct ps_trainer_side *next = &t->sides[1 - t->side];
-    struct ps_push_op push = make_push(t, unit);
+    struct ps_push push = make_push(t, unit);
     prepare_pull(next, t->clock + 1);
-    ps_blocking_push_pull_start(t->blocking, &push, &next->pull);
+    status = ps_client_push_pull_start(t->client, &push, &next->pull, t->err);
+    if (status != PS_OK) {
+        return status;
+    }
     status = wait_push(t, &push);
     if (status == PS_OK) {
         tick(t); /* First: others may wait for it before this pull can be answered. */
     }
-    enum ps_status pulled = wait_pull(t, next);
+    status = wait_pull_after(t, next, status);
     t->side = 1 - t->side;
-    return status != PS_OK ? status : pulled;
+    return status;
 }
 
 /* Stage this unit's gradient, if it has rows. PS_OK with *ret_late: the step was closed before. */
@@ -281,7 +301,7 @@ static enum ps_status step_aggregate(struct ps_trainer *t, const struct unit *un
         t->report.staged_rows = unit->n_rows;
         ps_trainer_report(t);
     }
-    uint64_t start_ns = ps_trainer_now_ns(t);
+    uint64_t start_ns = ps_clock_ns();
     status = ps_trainer_look(t);
     while (status == PS_OK && t->view.min_clock <= t->clock && !ps_trainer_job_over(t) &&
            !ps_trainer_stopping(t)) {

@@ -3,18 +3,15 @@
 
 #include <inttypes.h>
 
+#include "os/clock.h"
+
 #define CHANGE_WAIT_MS 200u /* How often a wait looks whether the process was asked to stop. */
 
 /* ---- Time ---------------------------------------------------------------------------------- */
 
-uint64_t ps_trainer_now_ns(const struct ps_trainer *t)
-{
-    return ps_blocking_now_ns(t->blocking);
-}
-
 void ps_trainer_count_wait(struct ps_trainer *t, uint64_t start_ns, uint64_t blocked_ns)
 {
-    uint64_t waited = ps_trainer_now_ns(t) - start_ns;
+    uint64_t waited = ps_clock_ns() - start_ns;
     uint64_t bound = blocked_ns < waited ? blocked_ns : waited;
     t->report.stats.blocked_bound_us += bound / 1000;
     t->report.stats.blocked_network_us += (waited - bound) / 1000;
@@ -32,9 +29,8 @@ bool ps_trainer_job_over(const struct ps_trainer *t)
     return t->view.job == PS_JOB_DONE || t->view.job == PS_JOB_STOPPED;
 }
 
-enum ps_status ps_trainer_look(struct ps_trainer *t)
+static enum ps_status judge(struct ps_trainer *t)
 {
-    ps_blocking_view(t->blocking, &t->view);
     if (t->view.lost.status != PS_OK) {
         *t->err = t->view.lost;
         return t->err->status;
@@ -48,10 +44,16 @@ enum ps_status ps_trainer_look(struct ps_trainer *t)
     return PS_OK;
 }
 
+enum ps_status ps_trainer_look(struct ps_trainer *t)
+{
+    ps_client_view(t->client, &t->view);
+    return judge(t);
+}
+
 enum ps_status ps_trainer_wait_change(struct ps_trainer *t)
 {
-    (void)ps_blocking_wait_change(t->blocking, CHANGE_WAIT_MS); /* Either way: look. */
-    return ps_trainer_look(t);
+    (void)ps_client_wait_change(t->client, &t->view, CHANGE_WAIT_MS); /* Either way: judge. */
+    return judge(t);
 }
 
 /* ---- Report -------------------------------------------------------------------------------- */
@@ -67,7 +69,7 @@ void ps_trainer_report(struct ps_trainer *t)
         t->report.loss_rows = t->losses[t->lease.epoch].rows;
     }
     if (t->first_lease_ns != 0) {
-        t->report.stats.busy_us = (ps_trainer_now_ns(t) - t->first_lease_ns) / 1000;
+        t->report.stats.busy_us = (ps_clock_ns() - t->first_lease_ns) / 1000;
     }
-    ps_blocking_report(t->blocking, &t->report);
+    ps_client_report(t->client, &t->report);
 }

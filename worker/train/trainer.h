@@ -13,19 +13,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <ps/client.h>
+
 #include "base/attr.h"
 #include "base/error.h"
-#include "client/session.h"
 #include "data/order.h"
-#include "train/blocking.h"
 #include "train/plan.h"
 
 /* Weights and the step that they were pulled for. */
 struct ps_trainer_side {
     struct ps_weights weights;
-    struct ps_pull_op pull;
+    struct ps_pull pull;
     uint64_t step;
-    bool under_way;
     bool ready;
 };
 
@@ -36,7 +35,7 @@ struct ps_trainer_loss {
 
 struct ps_trainer {
     struct ps_train_plan *plan;
-    struct ps_blocking *blocking;
+    struct ps_client *client;
     const _Atomic bool *stop;
     struct ps_error *err;
     struct ps_client_view view;
@@ -56,8 +55,6 @@ struct ps_trainer {
     uint64_t first_lease_ns; /* 0: none yet. */
     bool idle_said;
 };
-
-uint64_t ps_trainer_now_ns(const struct ps_trainer *t);
 
 /** Share out the time since `start_ns`: what the gate held, and what the network took. */
 void ps_trainer_count_wait(struct ps_trainer *t, uint64_t start_ns, uint64_t blocked_ns);

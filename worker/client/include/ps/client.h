@@ -116,7 +116,8 @@ ps_client_define_job(struct ps_client *client, const struct ps_job_def *def, str
 struct ps_pull {
     const struct ps_tensor *tensors; /* [n_tensors] Borrowed; their values are written. */
     uint32_t n_tensors;
-    uint64_t step; /* The step that the weights are for: waits for the staleness bound. */
+    uint64_t step; /* The step that the weights are for: waits for the staleness bound, and for the
+                    * definition of a job, which states it. */
     bool no_clock; /* Do not wait: what is there now. Readers always do so. */
     /* Set on success. */
     uint64_t min_clock;  /* Every update of steps below is in the weights. */
