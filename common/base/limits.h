@@ -32,6 +32,8 @@
 #define PS_FRAGMENTS_MAX      64u   /* Calls that carry one slot's share of one unit. */
 #define PS_PARKED_PULLS_MAX   1024u /* Pulls one lane may hold back while a worker lags. */
 
+#define PS_RETRY_HINT_MS_MAX 30000u /* Longest wait that a client takes a server's word for. */
+
 #define PS_LEASES_MAX (1u << 20) /* Leases (parts x epochs) of one job. */
 
 #define PS_HEARTBEAT_MS    250u  /* Attend messages in both directions. */

@@ -108,6 +108,7 @@ struct ps_request {
     void (*done)(struct ps_request *request); /* Runs exactly once per start, never inside it. */
     /* Set by the transport before `done`. */
     struct ps_error err;  /* err.status: PS_OK, what the server answered, or UNAVAIL/TIMEOUT. */
+    uint32_t retry_ms;    /* The server asks not to be asked again within; 0: it says nothing. */
     struct ps_msg *reply; /* On PS_OK; the caller's reference, to be unref'd. Else NULL. */
     void *impl;           /* The transport's. */
 };

@@ -23,14 +23,13 @@ static void remember_position(struct ps_route *route, const struct ps_slot_reply
     }
 }
 
-static uint32_t wait_ms(struct ps_session *session, struct ps_session_call *call,
-                        enum ps_status status, uint32_t retry_ms)
+/* The own back-off, but not before the server wants to be asked again; 0: it has not said. */
+static uint32_t wait_ms(struct ps_session *session, struct ps_session_call *call, uint32_t retry_ms)
 {
-    if (status == PS_ERR_BUSY && retry_ms > 0) {
-        return retry_ms < PS_BACKOFF_CAP_MS ? retry_ms : PS_BACKOFF_CAP_MS;
-    }
     uint32_t wait = ps_backoff_next_ms(&call->work->backoff[call->server], &session->rng);
-    return wait > RETRY_MS_MIN ? wait : RETRY_MS_MIN;
+    uint32_t least = ps_session_hint_ms(retry_ms);
+    least = least > RETRY_MS_MIN ? least : RETRY_MS_MIN;
+    return wait > least ? wait : least;
 }
 
 /* Copy a slot's values to their places in the tensors. */
@@ -191,7 +190,7 @@ static uint64_t repeat_at_ms(struct ps_session *session, struct ps_session_call 
         session->view.n_retries++;
         ps_metric_add(session->options.metrics, PS_METRIC_retries_total, 1);
     }
-    return ps_exec_now_ms(session->options.exec) + wait_ms(session, call, worst, reply->retry_ms);
+    return ps_exec_now_ms(session->options.exec) + wait_ms(session, call, reply->retry_ms);
 }
 
 static bool any_fenced(const struct ps_data_reply *reply)
@@ -242,9 +241,13 @@ static uint64_t take_failure(struct ps_session *session, struct ps_session_call 
     uint64_t now_ms = ps_exec_now_ms(session->options.exec);
     bool silent = err->status == PS_ERR_UNAVAIL || err->status == PS_ERR_TIMEOUT;
     bool canceled = err->status == PS_ERR_CANCELED; /* By us, or by a server that stops. */
-    if (silent) {
+    /* Our servers say when to come back; something between that refuses for ever does not. */
+    bool foreign =
+        (err->status == PS_ERR_BUSY || err->status == PS_ERR_NOMEM) && call->request.retry_ms == 0;
+    if (silent || foreign) {
         bool slept = session->awake_ms > call->start_ms; /* Nobody answers a stopped process. */
         ps_session_peer_failed(&server->peer, slept ? session->awake_ms : call->start_ms, now_ms);
+        server->peer.refuses = foreign;
     } else if (!canceled) {
         ps_session_server_heard(session, call->server);
     }
@@ -262,7 +265,7 @@ static uint64_t take_failure(struct ps_session *session, struct ps_session_call 
         session->view.n_retries++;
         ps_metric_add(session->options.metrics, PS_METRIC_retries_total, 1);
     }
-    return now_ms + wait_ms(session, call, err->status, 0);
+    return now_ms + wait_ms(session, call, call->request.retry_ms);
 }
 
 static void run_call(struct ps_mail *mail)

@@ -274,6 +274,7 @@ static void send_cold(struct ps_session_cold *cold)
     cold->request.context = (struct ps_context){.session = session->view.session_number};
     cold->request.done = on_done;
     cold->request.err = (struct ps_error){0};
+    cold->request.retry_ms = 0;
     cold->under_way = true;
     ps_request_start(session->control, &cold->request);
 }
@@ -325,8 +326,10 @@ static void take_failure(struct ps_session_cold *cold)
         end_cold(cold, why.status, why.text);
     } else {
         session->view.n_retries++;
+        uint32_t wait_ms = ps_backoff_next_ms(&cold->backoff, &session->rng);
+        uint32_t least_ms = ps_session_hint_ms(cold->request.retry_ms);
         ps_timer_start(session->options.exec, &cold->timer,
-                       ps_backoff_next_ms(&cold->backoff, &session->rng));
+                       wait_ms > least_ms ? wait_ms : least_ms);
     }
 }
 

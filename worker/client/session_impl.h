@@ -31,6 +31,7 @@
 /** Somebody who should answer. Silence is counted from the first call that got no answer. */
 struct ps_session_peer {
     bool silent;
+    bool refuses; /* It does speak, but as something that is no server of ours. */
     uint64_t heard_ms;
     uint64_t since_ms;    /* Of the silence. */
     uint64_t failed_ms;   /* The last failure. */
@@ -227,6 +228,12 @@ bool ps_session_server_connected(const struct ps_session_server *server);
 void ps_session_server_heard(struct ps_session *session, uint32_t index);
 /** Every heartbeat: say and decide who is silent for too long. */
 void ps_session_servers_check(struct ps_session *session, uint64_t now_ms);
+
+/** The part of a server's retry hint that is believed: it must not end a session. */
+static inline uint32_t ps_session_hint_ms(uint32_t retry_ms)
+{
+    return retry_ms < PS_RETRY_HINT_MS_MAX ? retry_ms : PS_RETRY_HINT_MS_MAX;
+}
 
 /* session_attend.c */
 void ps_session_attend_start(struct ps_session *session);

@@ -78,13 +78,14 @@ static void check_server(struct ps_session *session, uint32_t index, uint64_t no
         return;
     }
     unsigned long long silent_s = (now_ms - peer->since_ms) / 1000;
+    const char *how = peer->refuses ? "refuses every call" : "is unreachable";
     if (now_ms - peer->since_ms >= session->options.give_up_ms) {
-        ps_session_lose(session, "server %u (%s) is unreachable since %llu s", index,
-                        server->address, silent_s);
+        ps_session_lose(session, "server %u (%s) %s since %llu s", index, server->address, how,
+                        silent_s);
     } else if (ps_session_peer_log_due(peer, now_ms)) {
         ps_log(PS_LOG_WARN, "server.unreachable",
-               "msg=\"server %u (%s) is unreachable since %llu s: retrying\"", index,
-               server->address, silent_s);
+               "msg=\"server %u (%s) %s since %llu s: retrying\"", index, server->address, how,
+               silent_s);
     }
 }
 

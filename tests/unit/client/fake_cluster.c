@@ -430,7 +430,10 @@ static void handle_data(struct fake_cluster *cluster, struct fake_call *call)
     case FATE_ANSWER: serve(cluster, call, false); break;
     case FATE_LOSE_REQUEST: break;
     case FATE_LOSE_REPLY: serve(cluster, call, true); break;
-    case FATE_REFUSE: fake_answer(call, cluster->refusal, NULL, 0); break;
+    case FATE_REFUSE:
+        call->request->retry_ms = cluster->retry_ms;
+        fake_answer(call, cluster->refusal, NULL, 0);
+        break;
     case FATE_HOLD: cluster->held[cluster->n_held++] = call; break;
     case FATE_NONSENSE: answer_nonsense(call); break;
     }

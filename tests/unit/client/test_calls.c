@@ -249,6 +249,72 @@ START_TEST(a_call_that_is_refused_for_good_names_the_server)
 }
 END_TEST
 
+START_TEST(a_refused_call_is_repeated_when_the_server_said)
+{
+    rig.cluster->fate = refuse;
+    rig.cluster->refusal = PS_ERR_BUSY;
+    rig.cluster->retry_ms = 3000; /* Longer than any back-off. */
+    uint32_t pushed;
+    struct ps_push_op push = rig_push(&rig, &pushed, 0);
+    ps_session_push(rig.client, &push);
+    (void)rig_wait(&rig, &pushed, 2999);
+    uint32_t n_calls = rig.cluster->n_data_calls;
+    rig.cluster->fate = NULL;
+    (void)rig_wait(&rig, &pushed, 100);
+    ck_assert_uint_eq(pushed, 1);
+    ck_assert_int_eq(push.op.err.status, PS_OK);
+    ck_assert_uint_gt(rig.cluster->n_data_calls, n_calls);
+    rig_check_applied(&rig, 1.0f);
+}
+END_TEST
+
+START_TEST(a_server_that_is_busy_and_says_until_when_is_never_lost)
+{
+    rig.cluster->fate = refuse;
+    rig.cluster->refusal = PS_ERR_BUSY;
+    rig.cluster->retry_ms = 100;
+    uint32_t pushed;
+    struct ps_push_op push = rig_push(&rig, &pushed, 0);
+    ps_session_push(rig.client, &push);
+    (void)rig_wait(&rig, &pushed, 60000);
+    ck_assert_uint_eq(pushed, 0);
+    ck_assert_int_eq(rig_view(&rig).lost.status, PS_OK);
+    rig.cluster->fate = NULL;
+    (void)rig_wait(&rig, &pushed, 3000);
+    ck_assert_uint_eq(pushed, 1);
+    rig_check_applied(&rig, 1.0f);
+}
+END_TEST
+
+START_TEST(something_that_refuses_for_ever_without_a_word_is_no_server)
+{
+    rig.cluster->fate = refuse;
+    rig.cluster->refusal = PS_ERR_BUSY;
+    uint32_t pushed;
+    struct ps_push_op push = rig_push(&rig, &pushed, 0);
+    ps_session_push(rig.client, &push);
+    (void)rig_wait(&rig, &pushed, 13000);
+    ck_assert_uint_eq(pushed, 1);
+    ck_assert_int_eq(push.op.err.status, PS_ERR_LOST);
+    ck_assert_ptr_nonnull(strstr(push.op.err.text, "server 1 (server-1:1) refuses every call"));
+}
+END_TEST
+
+START_TEST(a_hint_without_end_is_believed_for_a_while)
+{
+    rig.cluster->judge = judge_slot_7_once;
+    rig.cluster->refusal = PS_ERR_BUSY;
+    rig.cluster->retry_ms = UINT32_MAX;
+    uint32_t pushed;
+    struct ps_push_op push = rig_push(&rig, &pushed, 0);
+    ps_session_push(rig.client, &push);
+    uint32_t took_ms = rig_wait(&rig, &pushed, 2 * PS_RETRY_HINT_MS_MAX);
+    ck_assert_uint_ge(took_ms, PS_RETRY_HINT_MS_MAX);
+    ck_assert_uint_le(took_ms, PS_RETRY_HINT_MS_MAX + 5);
+    ck_assert_int_eq(push.op.err.status, PS_OK);
+}
+END_TEST
+
 static enum fake_fate nonsense(struct fake_cluster *cluster PS_UNUSED, uint32_t server PS_UNUSED)
 {
     return FATE_NONSENSE;
@@ -385,6 +451,10 @@ static TCase *tcase_calls(void)
     tcase_add_loop_test(tcase, a_gradient_with_nan_is_refused_before_anything_is_sent, 0, 3);
     tcase_add_loop_test(tcase, what_makes_no_sense_is_refused_before_anything_is_sent, 0, 5);
     tcase_add_test(tcase, a_busy_slot_is_sent_again_when_the_server_said);
+    tcase_add_test(tcase, a_refused_call_is_repeated_when_the_server_said);
+    tcase_add_test(tcase, a_server_that_is_busy_and_says_until_when_is_never_lost);
+    tcase_add_test(tcase, something_that_refuses_for_ever_without_a_word_is_no_server);
+    tcase_add_test(tcase, a_hint_without_end_is_believed_for_a_while);
     tcase_add_test(tcase, a_late_slot_fails_the_push_after_all_others_were_taken);
     tcase_add_test(tcase, a_fenced_slot_closes_the_whole_client);
     tcase_add_test(tcase, a_call_that_is_refused_for_good_names_the_server);
