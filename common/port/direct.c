@@ -73,7 +73,7 @@ static struct ps_direct_listener *listener_at(struct ps_direct *direct, const ch
 }
 
 const struct ps_method *ps_direct_find(struct ps_direct *direct, const char *address,
-                                       const char *method, bool stream,
+                                       const char *method, bool unary,
                                        struct ps_direct_listener **ret, struct ps_error *err)
 {
     struct ps_direct_listener *listener = listener_at(direct, address);
@@ -83,7 +83,7 @@ const struct ps_method *ps_direct_find(struct ps_direct *direct, const char *add
     }
     for (size_t i = 0; i < listener->n_methods; i++) {
         const struct ps_method *at = &listener->methods[i];
-        if (at->stream != stream || strcmp(at->path, method) != 0) {
+        if ((at->kind == PS_METHOD_UNARY) != unary || strcmp(at->path, method) != 0) {
             continue;
         }
         if ((at->roles & PS_ROLE_ANY) == 0) { /* One process: every role, but none is none. */

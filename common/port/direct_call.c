@@ -84,7 +84,7 @@ static void run_deliver(struct ps_mail *mail)
     struct ps_direct_listener *listener = NULL;
     struct ps_error err;
     const struct ps_method *method = ps_direct_find(call->direct, call->channel->address,
-                                                    call->request->method, false, &listener, &err);
+                                                    call->request->method, true, &listener, &err);
     if (method == NULL) {
         answer(call, err.status, NULL, err.text);
         ps_msg_unref(call->msg);

@@ -41,7 +41,7 @@ struct ps_msg *ps_direct_msg_create(const struct ps_out *out);
 
 /** Who serves `method` at `address`; NULL and a reason in `err` when nobody does. */
 const struct ps_method *ps_direct_find(struct ps_direct *direct, const char *address,
-                                       const char *method, bool stream,
+                                       const char *method, bool unary,
                                        struct ps_direct_listener **ret, struct ps_error *err);
 
 /* direct_call.c */

@@ -2,7 +2,8 @@
  * direct_stream.c — a stream as two ends, each with an inbox that its own mail empties.
  *
  *   client closes OK        server hears closed(OK) after the last message; it may still send until
- *                           it closes or releases, then the client hears closed
+ *                           it closes or releases, then the client hears closed; of a server
+ *                           stream the server hears nothing
  *   client closes otherwise both inboxes are dropped, server hears closed(CANCELED)
  *   server closes           client hears closed(status) after the last message; the server's inbox
  *                           is dropped
@@ -44,6 +45,8 @@ struct direct_pair {
     const char *method;
     struct ps_direct_channel *channel;
     struct ps_direct *direct;
+    enum ps_method_kind kind; /* Once somebody has accepted. */
+    bool half_closed;         /* The client has said all. */
 };
 
 static void drop_inbox(struct direct_end *end)
@@ -101,13 +104,21 @@ static void run_end(struct ps_mail *mail)
     end->events->message(end->arg, msg);
 }
 
+/* The client has said all: the end of its messages, and of the stream unless it only listens. */
+static void half_close(struct direct_pair *pair)
+{
+    if (pair->half_closed && pair->kind == PS_METHOD_STREAM) {
+        end_with(&pair->server, PS_OK);
+    }
+}
+
 static void run_open(struct ps_mail *mail)
 {
     struct direct_pair *pair = PS_CONTAINER_OF(mail, struct direct_pair, open);
     struct ps_direct_listener *listener = NULL;
     struct ps_error err;
     const struct ps_method *method =
-        ps_direct_find(pair->direct, pair->channel->address, pair->method, true, &listener, &err);
+        ps_direct_find(pair->direct, pair->channel->address, pair->method, false, &listener, &err);
     if (method == NULL) {
         drop_inbox(&pair->server);
         pair->server.released = true;
@@ -116,6 +127,8 @@ static void run_open(struct ps_mail *mail)
         return;
     }
     ps_list_append(&listener->streams, &pair->node);
+    pair->kind = method->kind;
+    half_close(pair);
     method->accept(method->arg, &pair->server.base);
 }
 
@@ -205,7 +218,8 @@ void ps_direct_stream_close(struct ps_stream *base, enum ps_status status)
     }
     end->mute = true;
     if (is_client(end) && status == PS_OK) {
-        end_with(end->peer, PS_OK);
+        end->pair->half_closed = true;
+        half_close(end->pair);
         return;
     }
     drop_inbox(end);

@@ -135,14 +135,21 @@ struct ps_stream_events {
 struct ps_call;     /* One request being answered: a debt with one holder. */
 struct ps_listener; /* One served address. */
 
+enum ps_method_kind {
+    PS_METHOD_UNARY,        /* One request, one reply. */
+    PS_METHOD_STREAM,       /* Both sides talk; `closed` also comes when the client has said all. */
+    PS_METHOD_SERVER_STREAM /* The client says one thing and listens: that it has said all is no
+                               news, `closed` comes when it is gone or the server has closed. */
+};
+
 struct ps_method {
     const char *path; /* "/ps.v1.Coordinator/Join"; static. */
     enum ps_traffic traffic;
     uint32_t roles; /* Mask of enum ps_role that may call it. */
-    bool stream;
+    enum ps_method_kind kind;
     /** Unary: a request has arrived whole; whoever gets `call` owes one ps_call_finish. */
     void (*call)(void *arg, struct ps_call *call);
-    /** Stream: somebody opened one. Call ps_stream_start (now or later) to receive. */
+    /** Streams: somebody opened one. Call ps_stream_start (now or later) to receive. */
     void (*accept)(void *arg, struct ps_stream *stream);
     void *arg;
 };

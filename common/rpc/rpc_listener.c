@@ -115,11 +115,12 @@ void ps_rpc_listener_stray_left(struct ps_rpc_listener *listener)
 /* Without memory the caller is dropped: it sees a cancelled call and tries again later. */
 static void begin(struct ps_rpc_slot *slot)
 {
-    bool begun = slot->method->stream ? ps_rpc_stream_begin(slot) : ps_rpc_call_begin(slot);
+    bool unary = slot->method->kind == PS_METHOD_UNARY;
+    bool begun = unary ? ps_rpc_call_begin(slot) : ps_rpc_stream_begin(slot);
     if (!begun) {
         grpc_metadata_array_destroy(&slot->metadata);
         grpc_call_unref(slot->call);
-        if (!slot->method->stream) {
+        if (unary) {
             ps_rpc_listener_read_done(slot->listener, slot->method);
         }
         ps_rpc_listener_left(slot->listener, slot->method);
@@ -138,7 +139,7 @@ static void on_arrived(struct ps_rpc_tag *tag, bool ok)
     }
     lock(listener);
     gate->n_live++;
-    gate->n_reading += slot->method->stream ? 0 : 1;
+    gate->n_reading += slot->method->kind == PS_METHOD_UNARY ? 1 : 0;
     listener->n_objects++;
     unlock(listener);
     begin(slot);

@@ -7,7 +7,8 @@
  *
  *   client   is over when the status has come, the reads have ended and no write is in flight
  *   server   is over when the reads have ended and either the peer half-closed (it may then still
- *            send until it closes or releases) or the whole call has ended
+ *            send until it closes or releases) or the whole call has ended; of a server stream only
+ *            in the last case
  *
  * Every batch holds a reference, the owner holds one until release.
  */
@@ -203,10 +204,15 @@ static bool client_over(const struct rpc_stream *stream)
     return stream->has_ended && stream->reads_over && !stream->writing;
 }
 
+static bool half_close_ends(const struct rpc_stream *stream)
+{
+    return stream->half_closed && stream->method->kind == PS_METHOD_STREAM;
+}
+
 static bool server_over(const struct rpc_stream *stream)
 {
     return stream->reads_over &&
-           (stream->has_ended || (stream->half_closed && !stream->close_asked));
+           (stream->has_ended || (half_close_ends(stream) && !stream->close_asked));
 }
 
 static enum ps_status over_status(const struct rpc_stream *stream)
@@ -217,7 +223,7 @@ static enum ps_status over_status(const struct rpc_stream *stream)
     if (stream->close_asked) {
         return stream->own_status;
     }
-    return stream->half_closed ? PS_OK : PS_ERR_CANCELED;
+    return half_close_ends(stream) ? PS_OK : PS_ERR_CANCELED;
 }
 
 /* Say `closed` if it is time. On the queue's thread only. */

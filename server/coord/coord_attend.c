@@ -309,7 +309,7 @@ void coord_attend_row(struct ps_coord *coord, struct ps_method *method)
         .path = "/ps.v1.Coordinator/Attend",
         .traffic = PS_TRAFFIC_CONTROL,
         .roles = PS_ROLE_ANY,
-        .stream = true,
+        .kind = PS_METHOD_STREAM,
         .accept = accept_attend,
         .arg = coord,
     };

@@ -306,7 +306,7 @@ static void arrive(struct sim_copy *copy)
         reply(copy, PS_ERR_UNAVAIL, NULL, "nobody listens there");
         return;
     }
-    const struct ps_method *method = sim_net_method(listener, rpc->method, false);
+    const struct ps_method *method = sim_net_method(listener, rpc->method, true);
     if (method == NULL) {
         reply(copy, PS_ERR_UNSUPPORTED, NULL, "no such method");
         return;

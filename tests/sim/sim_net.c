@@ -52,11 +52,11 @@ struct sim_listener *sim_net_listener(struct sim_net *net, const char *address)
 }
 
 const struct ps_method *sim_net_method(const struct sim_listener *listener, const char *path,
-                                       bool stream)
+                                       bool unary)
 {
     for (size_t i = 0; i < listener->n_methods; i++) {
         const struct ps_method *method = &listener->methods[i];
-        if (method->stream == stream && strcmp(method->path, path) == 0) {
+        if ((method->kind == PS_METHOD_UNARY) == unary && strcmp(method->path, path) == 0) {
             return method;
         }
     }

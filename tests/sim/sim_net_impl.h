@@ -66,7 +66,7 @@ bool sim_net_is_cut(const struct sim_net *net, const struct sim_node *from,
 uint64_t sim_net_delay(struct sim_net *net, const struct sim_node *from, const struct sim_node *to);
 struct sim_listener *sim_net_listener(struct sim_net *net, const char *address);
 const struct ps_method *sim_net_method(const struct sim_listener *listener, const char *path,
-                                       bool stream);
+                                       bool unary);
 /** Mark the beginning and end of a callback into the code under test. */
 void sim_net_enter(struct sim_net *net);
 void sim_net_leave(struct sim_net *net);

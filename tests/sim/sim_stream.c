@@ -3,7 +3,8 @@
  * message has a time of arrival that never lies before that of the one in front of it.
  *
  *   client closes OK        server hears closed(OK) after the last message; it may still send until
- *                           it closes or releases, then the client hears closed
+ *                           it closes or releases, then the client hears closed; of a server
+ *                           stream the server hears nothing
  *   client closes otherwise both inboxes are dropped, server hears closed(CANCELED)
  *   server closes           client hears closed(status) after the last message; the server's inbox
  *                           is dropped
@@ -54,7 +55,9 @@ struct sim_pair {
     struct sim_event fate; /* It breaks. */
     const char *method;
     char address[PS_ADDRESS_BYTES_MAX + 1];
+    enum ps_method_kind kind; /* Once accepted. */
     bool accepted;
+    bool half_closed; /* The client has said all. */
 };
 
 static struct sim_end *end_of(struct ps_stream *base)
@@ -273,6 +276,14 @@ static void refuse(struct sim_pair *pair, enum ps_status status)
     end_with(&pair->client, status, sim_net_delay(pair->net, pair->client.node, pair->client.node));
 }
 
+/* The client has said all: the end of its messages, and of the stream unless it only listens. */
+static void half_close(struct sim_pair *pair, uint64_t after_ns)
+{
+    if (pair->half_closed && pair->kind == PS_METHOD_STREAM) {
+        end_with(&pair->server, PS_OK, after_ns);
+    }
+}
+
 static void run_open(struct sim_event *event)
 {
     struct sim_pair *pair = PS_CONTAINER_OF(event, struct sim_pair, open);
@@ -291,15 +302,17 @@ static void run_open(struct sim_event *event)
         }
         return;
     }
-    const struct ps_method *method = sim_net_method(listener, pair->method, true);
+    const struct ps_method *method = sim_net_method(listener, pair->method, false);
     if (method == NULL) {
         refuse(pair, PS_ERR_UNSUPPORTED);
         return;
     }
     sim_trace(net->world, listener->node, "accept", pair->method, from->number, 0);
     pair->accepted = true;
+    pair->kind = method->kind;
     pair->server.node = listener->node;
     pair->server.deliver.node = listener->node;
+    half_close(pair, 0);
     ps_list_append(&listener->streams, &pair->served);
     if (net->faults.stream_life_ns > 0 && listener->node != from) {
         sim_event_start(net->world, &pair->fate,
@@ -386,13 +399,16 @@ void sim_stream_close(struct ps_stream *base, enum ps_status status)
 {
     struct sim_end *end = end_of(base);
     struct sim_net *net = end->pair->net;
-    if (end->mute) {
+    bool gives_up =
+        is_client(end) && status != PS_OK && !end->ended; /* Perhaps after all it said. */
+    if (end->mute && !gives_up) {
         return; /* Closed before, or the other side was faster. */
     }
     uint64_t there_ns = sim_net_delay(net, end->node, end->peer->node);
     end->mute = true;
     if (is_client(end) && status == PS_OK) {
-        end_with(end->peer, PS_OK, there_ns);
+        end->pair->half_closed = true;
+        half_close(end->pair, there_ns);
         return;
     }
     drop_inbox(end);

@@ -190,7 +190,7 @@ struct echo {
     struct sim_exec exec;
     struct ps_transport *transport;
     struct ps_listener *listener;
-    struct ps_method methods[2];
+    struct ps_method methods[3];
     uint32_t n_served;
     uint32_t n_pieces_lent;
     uint32_t n_pieces_done;
@@ -310,13 +310,17 @@ static void open_echo(struct echo *echo, struct sim_net *net, struct sim_node *n
     *echo = (struct echo){.world = node->world};
     echo->methods[0] = (struct ps_method){.path = "/test/Echo", .call = serve, .arg = echo};
     echo->methods[1] = (struct ps_method){
-        .path = "/test/Chat", .stream = true, .accept = accept_chat, .arg = echo};
+        .path = "/test/Chat", .kind = PS_METHOD_STREAM, .accept = accept_chat, .arg = echo};
+    echo->methods[2] = (struct ps_method){.path = "/test/Listen",
+                                          .kind = PS_METHOD_SERVER_STREAM,
+                                          .accept = accept_chat,
+                                          .arg = echo};
     sim_exec_init(&echo->exec, node);
     echo->transport = sim_net_transport(net, node);
     ck_assert_int_eq(
         ps_listener_open(
             echo->transport,
-            &(struct ps_service){.address = "echo:0", .methods = echo->methods, .n_methods = 2},
+            &(struct ps_service){.address = "echo:0", .methods = echo->methods, .n_methods = 3},
             &echo->listener, NULL),
         PS_OK);
 }
@@ -502,6 +506,49 @@ START_TEST(streams_keep_their_order_break_as_a_whole_and_can_be_opened_again)
 }
 END_TEST
 
+/* Half of the clients give up, the other half hear the server's end. */
+START_TEST(a_server_stream_ends_when_the_client_is_gone_or_the_server_says_so)
+{
+    struct sim_world *world = sim_world_create(test_seed() + (uint64_t)_i);
+    struct sim_net *net = sim_net_create(world);
+    struct sim_node *client = sim_node_create(world, "client");
+    struct sim_node *server = sim_node_create(world, "server");
+    struct echo echo;
+    struct ps_channel *channel = NULL;
+    bool gives_up = _i % 2 == 0;
+    open_echo(&echo, net, server);
+    n_server_chats = 0;
+    ck_assert_int_eq(ps_channel_open(sim_net_transport(net, client),
+                                     ps_listener_address(echo.listener), PS_TRAFFIC_CONTROL, NULL,
+                                     &channel, NULL),
+                     PS_OK);
+    struct chat mine = {0};
+    mine.stream = ps_stream_open(channel, "/test/Listen", &chat_events, &mine);
+    say(&mine);
+    ps_stream_close(mine.stream, PS_OK); /* All it has to say, perhaps before anybody accepted. */
+    sim_world_run_until(world, world->now_ns + 2 * SIM_S);
+    ck_assert_uint_eq(n_server_chats, 1);
+    struct chat *other = &server_chats[0];
+    ck_assert_uint_eq(other->n_heard, 1);
+    ck_assert_uint_eq(other->n_closed, 0);
+    say(other);
+    sim_world_run_until(world, world->now_ns + 2 * SIM_S);
+    ck_assert_uint_eq(mine.n_heard, 1);
+    ps_stream_close(gives_up ? mine.stream : other->stream, PS_ERR_CANCELED);
+    sim_world_run_until(world, world->now_ns + 2 * SIM_S);
+    ck_assert_uint_eq(other->n_closed, 1);
+    ck_assert_uint_eq(mine.n_closed, 1);
+    ps_stream_release(other->stream);
+    ps_stream_release(mine.stream);
+    (void)sim_exec_stop(&echo.exec);
+    ps_listener_stop(echo.listener, 0);
+    ps_listener_close(echo.listener);
+    ps_channel_close(channel);
+    ck_assert_msg(sim_net_destroy(net), "%s", world->broken);
+    sim_world_destroy(world);
+}
+END_TEST
+
 /* What a broken promise leaves behind stays reachable: it is no leak of the test. */
 static struct sim_world *volatile kept_world;
 static struct sim_net *volatile kept_net;
@@ -575,6 +622,8 @@ static Suite *suite_sim_ports(void)
     tcase_add_test(tcase, one_seed_is_one_schedule);
     tcase_add_loop_test(tcase, streams_keep_their_order_break_as_a_whole_and_can_be_opened_again, 0,
                         N_SEEDS);
+    tcase_add_loop_test(tcase, a_server_stream_ends_when_the_client_is_gone_or_the_server_says_so,
+                        0, 8);
     tcase_add_test(tcase, an_unanswered_call_is_a_broken_promise);
     tcase_add_loop_test(tcase, a_failed_replace_leaves_the_old_content_or_the_new, 0, 8);
     suite_add_tcase(suite, tcase);

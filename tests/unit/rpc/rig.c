@@ -164,13 +164,16 @@ static void accept_hold(void *arg PS_UNUSED, struct ps_stream *stream)
 }
 
 const struct ps_method rig_methods[] = {
-    {"/t.T/Echo", PS_TRAFFIC_DATA, PS_ROLE_ANY, false, echo, NULL, NULL},
-    {"/t.T/Status", PS_TRAFFIC_CONTROL, PS_ROLE_ANY, false, answer_status, NULL, NULL},
-    {"/t.T/Context", PS_TRAFFIC_CONTROL, PS_ROLE_WORKER, false, answer_context, NULL, NULL},
-    {"/t.T/Park", PS_TRAFFIC_DATA, PS_ROLE_ANY, false, park, NULL, NULL},
-    {"/t.T/Nobody", PS_TRAFFIC_CONTROL, 0, false, answer_status, NULL, NULL},
-    {"/t.T/Chat", PS_TRAFFIC_CONTROL, PS_ROLE_ANY, true, NULL, accept_chat, NULL},
-    {"/t.T/Hold", PS_TRAFFIC_CONTROL, PS_ROLE_ANY, true, NULL, accept_hold, NULL},
+    {"/t.T/Echo", PS_TRAFFIC_DATA, PS_ROLE_ANY, PS_METHOD_UNARY, echo, NULL, NULL},
+    {"/t.T/Status", PS_TRAFFIC_CONTROL, PS_ROLE_ANY, PS_METHOD_UNARY, answer_status, NULL, NULL},
+    {"/t.T/Context", PS_TRAFFIC_CONTROL, PS_ROLE_WORKER, PS_METHOD_UNARY, answer_context, NULL,
+     NULL},
+    {"/t.T/Park", PS_TRAFFIC_DATA, PS_ROLE_ANY, PS_METHOD_UNARY, park, NULL, NULL},
+    {"/t.T/Nobody", PS_TRAFFIC_CONTROL, 0, PS_METHOD_UNARY, answer_status, NULL, NULL},
+    {"/t.T/Chat", PS_TRAFFIC_CONTROL, PS_ROLE_ANY, PS_METHOD_STREAM, NULL, accept_chat, NULL},
+    {"/t.T/Hold", PS_TRAFFIC_CONTROL, PS_ROLE_ANY, PS_METHOD_STREAM, NULL, accept_hold, NULL},
+    {"/t.T/Listen", PS_TRAFFIC_CONTROL, PS_ROLE_ANY, PS_METHOD_SERVER_STREAM, NULL, accept_hold,
+     NULL},
 };
 const size_t rig_n_methods = PS_ARRAY_LEN(rig_methods);
 

@@ -5,7 +5,8 @@
  *
  * The server's methods: Echo answers what it got, borrowing it; Status answers the status in the
  * first byte with the rest as reason; Context answers its struct ps_context; Park keeps the call
- * for the test; Nobody admits no role; Chat echoes a stream; Hold keeps a stream for the test.
+ * for the test; Nobody admits no role; Chat echoes a stream; Hold keeps a stream for the test, and
+ * so does Listen, which is a server stream.
  */
 #include <stdatomic.h>
 #include <stdbool.h>

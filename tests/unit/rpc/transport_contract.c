@@ -458,6 +458,84 @@ START_TEST(messages_wait_until_the_server_starts)
 }
 END_TEST
 
+/* Open a server stream as generated clients do: one message, and that was all. */
+static void open_listen(struct rig *rig, struct talk *client, struct talk *server)
+{
+    *client = (struct talk){0};
+    *server = (struct talk){.rig = rig};
+    talk_open(client, rig, "/t.T/Listen");
+    struct ps_out out = out_of("question", 8);
+    ck_assert_int_eq(ps_stream_send(client->stream, &out), PS_OK);
+    ps_stream_close(client->stream, PS_OK);
+    rig_wait(rig, &rig->n_parked, 1);
+    ps_stream_start(rig->held, &talk_events, server);
+    rig_wait(rig, &server->n_messages, 1);
+}
+
+START_TEST(a_server_stream_goes_on_when_the_client_has_said_all)
+{
+    struct rig rig;
+    struct talk client;
+    struct talk server;
+    rig_start(&rig, kind_of(_i));
+    open_listen(&rig, &client, &server);
+    struct ps_out out = out_of("news", 4);
+    for (int i = 0; i < 20; i++) {
+        ck_assert_int_eq(ps_stream_send(rig.held, &out), PS_OK);
+        rig_wait(&rig, &client.n_messages, i + 1);
+        ck_assert_int_eq(server.n_closed, 0);
+    }
+    ps_stream_close(rig.held, PS_ERR_UNAVAIL);
+    rig_wait(&rig, &client.n_closed, 1);
+    ck_assert_int_eq(client.status, PS_ERR_UNAVAIL);
+    ck_assert_int_eq(client.n_messages, 20);
+    rig_wait(&rig, &server.n_closed, 1);
+    ck_assert_int_eq(server.status, PS_ERR_UNAVAIL);
+    ck_assert_int_eq(server.n_messages, 1);
+    ps_stream_release(client.stream);
+    ps_stream_release(rig.held);
+    rig_close(&rig);
+}
+END_TEST
+
+START_TEST(a_listener_that_gives_up_is_noticed)
+{
+    struct rig rig;
+    struct talk client;
+    struct talk server;
+    rig_start(&rig, kind_of(_i));
+    open_listen(&rig, &client, &server);
+    ps_stream_close(client.stream, PS_ERR_CANCELED);
+    rig_wait(&rig, &client.n_closed, 1);
+    ck_assert_int_eq(client.status, PS_ERR_CANCELED);
+    rig_wait(&rig, &server.n_closed, 1);
+    ck_assert_int_eq(server.status, PS_ERR_CANCELED);
+    struct ps_out out = out_of("news", 4);
+    ck_assert_int_eq(ps_stream_send(rig.held, &out), PS_ERR_UNAVAIL);
+    ps_stream_release(client.stream);
+    ps_stream_release(rig.held);
+    rig_close(&rig);
+}
+END_TEST
+
+START_TEST(a_stop_breaks_server_streams_on_both_sides)
+{
+    struct rig rig;
+    struct talk client;
+    struct talk server;
+    rig_start(&rig, kind_of(_i));
+    open_listen(&rig, &client, &server);
+    ps_listener_stop(rig.listener, 10);
+    rig_wait(&rig, &client.n_closed, 1);
+    ck_assert_int_eq(client.status, PS_ERR_UNAVAIL);
+    rig_wait(&rig, &server.n_closed, 1);
+    ck_assert_int_eq(server.status, PS_ERR_CANCELED);
+    ps_stream_release(client.stream);
+    ps_stream_release(rig.held);
+    rig_close(&rig);
+}
+END_TEST
+
 START_TEST(a_stream_that_nobody_reads_becomes_busy)
 {
     enum {
@@ -532,6 +610,9 @@ Suite *suite_transport_contract(void)
         a_client_that_breaks_a_stream_is_noticed,
         a_stop_breaks_streams_on_both_sides,
         messages_wait_until_the_server_starts,
+        a_server_stream_goes_on_when_the_client_has_said_all,
+        a_listener_that_gives_up_is_noticed,
+        a_stop_breaks_server_streams_on_both_sides,
         a_stream_that_nobody_reads_becomes_busy,
         a_stream_to_nobody_is_closed,
     };
