@@ -102,6 +102,10 @@ static void run_end(struct ps_mail *mail)
     ps_mem_free(item);
     schedule(end);
     end->events->message(end->arg, msg);
+    struct direct_end *peer = end->peer;
+    if (end->first == NULL && peer->started && !peer->closed && peer->events->drained != NULL) {
+        peer->events->drained(peer->arg);
+    }
 }
 
 /* The client has said all: the end of its messages, and of the stream unless it only listens. */

@@ -128,6 +128,11 @@ struct ps_stream_events {
      * Afterwards the owner still has to release it.
      */
     void (*closed)(void *arg, enum ps_status status);
+    /**
+     * All that was sent has left this side: whoever has more to say than a slow peer takes may say
+     * the next thing. Never after `closed`. May be NULL.
+     */
+    void (*drained)(void *arg);
 };
 
 /* ---- Server side --------------------------------------------------------------------------- */

@@ -251,12 +251,16 @@ static void on_wrote(struct ps_rpc_tag *tag, bool ok)
     if (!ok) {
         silence(stream, &unsent); /* The call is broken; its status says why. */
     }
+    bool drained = sent != NULL && ok && stream->n_unsent == 0 && stream->started && !stream->told;
     unlock(stream);
     if (sent != NULL) {
         grpc_byte_buffer_destroy(sent);
     }
     destroy_unsent(&unsent);
     pump(stream);
+    if (drained && stream->events->drained != NULL) {
+        stream->events->drained(stream->arg);
+    }
     tell_if_over(stream);
     unref(stream);
 }
@@ -458,10 +462,12 @@ struct ps_stream *ps_rpc_stream_open(struct ps_channel *base, const char *method
 void ps_rpc_stream_start(struct ps_stream *base, const struct ps_stream_events *events, void *arg)
 {
     struct rpc_stream *stream = stream_of(base);
+    lock(stream); /* A write that was begun before may end now. */
     PS_ASSERT(!stream->started);
     stream->events = events;
     stream->arg = arg;
     stream->started = true;
+    unlock(stream);
     read_next(stream); /* Brings all news, also that it is over already. */
 }
 

@@ -29,7 +29,8 @@ struct sim_end {
     const struct ps_stream_events *events;
     void *arg;
     struct sim_event deliver;
-    struct item *first; /* Inbox, FIFO. */
+    struct sim_event drain; /* Says that the peer has everything. */
+    struct item *first;     /* Inbox, FIFO. */
     struct item **last;
     uint32_t n_items;
     size_t n_bytes;
@@ -201,6 +202,27 @@ static bool held_back(struct sim_end *end)
     return true;
 }
 
+static void run_drain(struct sim_event *event)
+{
+    struct sim_end *end = PS_CONTAINER_OF(event, struct sim_end, drain);
+    struct sim_net *net = end->pair->net;
+    if (end->started && !end->closed && end->peer->first == NULL) {
+        sim_net_enter(net);
+        end->events->drained(end->arg);
+        sim_net_leave(net);
+    }
+}
+
+/* The inbox of `end` is empty: its peer hears of it a little later. */
+static void drained(struct sim_end *end)
+{
+    struct sim_end *peer = end->peer;
+    struct sim_net *net = end->pair->net;
+    if (peer->started && peer->events->drained != NULL && !sim_event_pending(&peer->drain)) {
+        sim_event_start(net->world, &peer->drain, sim_net_delay(net, end->node, peer->node));
+    }
+}
+
 static void run_deliver(struct sim_event *event)
 {
     struct sim_end *end = PS_CONTAINER_OF(event, struct sim_end, deliver);
@@ -233,6 +255,9 @@ static void run_deliver(struct sim_event *event)
     struct ps_msg *msg = end->first->msg;
     drop_first(end);
     schedule(end);
+    if (end->first == NULL) {
+        drained(end);
+    }
     sim_trace(net->world, end->node, "message", end->pair->method, end->peer->node->number,
               msg->n_bytes);
     sim_net_enter(net);
@@ -248,6 +273,7 @@ static void init_end(struct sim_end *end, struct sim_pair *pair, struct sim_end 
     end->node = pair->channel->node;
     end->last = &end->first;
     sim_event_init(&end->deliver, end->node, run_deliver);
+    sim_event_init(&end->drain, end->node, run_drain);
 }
 
 static void free_pair(struct sim_pair *pair)
@@ -259,6 +285,8 @@ static void free_pair(struct sim_pair *pair)
     sim_event_stop(world, &pair->fate);
     sim_event_stop(world, &pair->client.deliver);
     sim_event_stop(world, &pair->server.deliver);
+    sim_event_stop(world, &pair->client.drain);
+    sim_event_stop(world, &pair->server.drain);
     ps_list_remove(&pair->entry);
     ps_list_remove(&pair->served);
     ps_mem_free(pair);
@@ -312,6 +340,7 @@ static void run_open(struct sim_event *event)
     pair->kind = method->kind;
     pair->server.node = listener->node;
     pair->server.deliver.node = listener->node;
+    pair->server.drain.node = listener->node;
     half_close(pair, 0);
     ps_list_append(&listener->streams, &pair->served);
     if (net->faults.stream_life_ns > 0 && listener->node != from) {

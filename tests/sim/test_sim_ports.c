@@ -400,6 +400,7 @@ struct chat {
     uint32_t n_sent;
     uint32_t n_heard;
     uint32_t n_closed;
+    uint32_t n_drained;
     bool released;
 };
 
@@ -426,7 +427,15 @@ static void chat_closed(void *arg, enum ps_status status PS_UNUSED)
     ck_assert_uint_eq(chat->n_closed, 1);
 }
 
-static const struct ps_stream_events chat_events = {chat_message, chat_closed};
+static void chat_drained(void *arg)
+{
+    struct chat *chat = arg;
+    ck_assert_uint_eq(chat->n_closed, 0);
+    chat->n_drained++;
+}
+
+static const struct ps_stream_events chat_events = {
+    .message = chat_message, .closed = chat_closed, .drained = chat_drained};
 
 static void accept_chat(void *arg PS_UNUSED, struct ps_stream *stream)
 {
@@ -534,6 +543,8 @@ START_TEST(a_server_stream_ends_when_the_client_is_gone_or_the_server_says_so)
     say(other);
     sim_world_run_until(world, world->now_ns + 2 * SIM_S);
     ck_assert_uint_eq(mine.n_heard, 1);
+    ck_assert_uint_eq(mine.n_drained, 1);
+    ck_assert_uint_eq(other->n_drained, 1);
     ps_stream_close(gives_up ? mine.stream : other->stream, PS_ERR_CANCELED);
     sim_world_run_until(world, world->now_ns + 2 * SIM_S);
     ck_assert_uint_eq(other->n_closed, 1);

@@ -146,7 +146,7 @@ static void chat_closed(void *arg, enum ps_status status)
     rig_add(rig, &rig->n_chats_closed);
 }
 
-static const struct ps_stream_events chat_events = {chat_message, chat_closed};
+static const struct ps_stream_events chat_events = {.message = chat_message, .closed = chat_closed};
 
 static void accept_chat(void *arg PS_UNUSED, struct ps_stream *stream)
 {
@@ -346,7 +346,15 @@ static void talk_closed(void *arg, enum ps_status status)
     rig_add(talk->rig, &talk->n_closed);
 }
 
-const struct ps_stream_events talk_events = {talk_message, talk_closed};
+static void talk_drained(void *arg)
+{
+    struct talk *talk = arg;
+    talk->n_wrong += talk->n_closed; /* After the end. */
+    rig_add(talk->rig, &talk->n_drained);
+}
+
+const struct ps_stream_events talk_events = {
+    .message = talk_message, .closed = talk_closed, .drained = talk_drained};
 
 void talk_open(struct talk *talk, struct rig *rig, const char *method)
 {

@@ -86,6 +86,7 @@ struct talk {
     struct ps_stream *stream;
     int n_messages;
     int n_closed;
+    int n_drained;
     int n_wrong; /* Messages out of order: each begins with its number. */
     enum ps_status status;
     bool counts_numbers;

@@ -483,6 +483,7 @@ START_TEST(a_server_stream_goes_on_when_the_client_has_said_all)
     for (int i = 0; i < 20; i++) {
         ck_assert_int_eq(ps_stream_send(rig.held, &out), PS_OK);
         rig_wait(&rig, &client.n_messages, i + 1);
+        rig_wait(&rig, &server.n_drained, i + 1); /* One at a time, so one each. */
         ck_assert_int_eq(server.n_closed, 0);
     }
     ps_stream_close(rig.held, PS_ERR_UNAVAIL);
@@ -492,6 +493,9 @@ START_TEST(a_server_stream_goes_on_when_the_client_has_said_all)
     rig_wait(&rig, &server.n_closed, 1);
     ck_assert_int_eq(server.status, PS_ERR_UNAVAIL);
     ck_assert_int_eq(server.n_messages, 1);
+    ck_assert_int_eq(client.n_drained, 1);
+    ck_assert_int_eq(server.n_drained, 20);
+    ck_assert_int_eq(client.n_wrong + server.n_wrong, 0);
     ps_stream_release(client.stream);
     ps_stream_release(rig.held);
     rig_close(&rig);
