@@ -6,15 +6,34 @@
 #include "base/assert.h"
 #include "coord/coord.h"
 #include "coord/store.h"
+#include "coordinator.pb-c.h"
 #include "obs/log.h"
 #include "slot/lane.h"
 #include "svc/attend.h"
+#include "svc/health.h"
+#include "svc/reflection.h"
 #include "svc/svc_data.h"
 #include "svc/table_def.h"
 
 #define STOP_GRACE_MS 500u /* Calls under way may end by themselves for so long. */
 #define SETTLE_MS     5u   /* How often a stopping server looks whether they have. */
 #define STOP_CUT_MS   20u  /* For what arrived in the last moment; then it is cut. */
+
+#define METHODS_MAX \
+    (PS_SVC_DATA_METHODS + PS_COORD_METHODS + PS_HEALTH_METHODS + PS_REFLECTION_METHODS)
+
+/* What health knows by name; the coordinator only where it lives. */
+enum served {
+    SERVED_ALL,
+    SERVED_DATA,
+    SERVED_COORD,
+    SERVED_COUNT
+};
+static const char *const served_names[SERVED_COUNT] = {
+    [SERVED_ALL] = "",
+    [SERVED_DATA] = "ps.v1.ParameterServer",
+    [SERVED_COORD] = "ps.v1.Coordinator",
+};
 
 struct lane_stop {
     struct ps_mail mail;
@@ -26,7 +45,9 @@ struct ps_server {
     struct ps_catalogue catalogue;
     struct ps_lane *lanes[PS_LANES_MAX];
     struct ps_svc_data svc;
-    struct ps_method methods[PS_SVC_DATA_METHODS + PS_COORD_METHODS];
+    struct ps_method methods[METHODS_MAX];
+    struct ps_health *health;
+    struct ps_reflection reflection;
     struct ps_listener *listener;
     struct ps_store *store; /* Coordinator only, as the next. */
     struct ps_coord *coord;
@@ -94,15 +115,38 @@ static enum ps_status make_coord(struct ps_server *server, struct ps_error *err)
     return ps_coord_create(&coord, &server->coord, err);
 }
 
+static enum ps_status make_health(struct ps_server *server, struct ps_error *err)
+{
+    struct ps_health_options options = {
+        .exec = server->options.exec,
+        .mem = server->options.mem,
+        .services = served_names,
+        .n_services = server->coord != NULL ? SERVED_COUNT : SERVED_COORD,
+    };
+    enum ps_status status = ps_health_create(&options, &server->health, err);
+    if (status == PS_OK && server->coord != NULL) { /* It lets members in from the start. */
+        ps_health_set(server->health, SERVED_COORD, true);
+    }
+    return status;
+}
+
 static enum ps_status open_listener(struct ps_server *server, struct ps_error *err)
 {
     const struct ps_server_options *options = &server->options;
-    size_t n_methods = PS_SVC_DATA_METHODS;
+    uint32_t n_methods = PS_SVC_DATA_METHODS;
     ps_svc_data_methods(&server->svc, server->methods);
     if (server->coord != NULL) {
         ps_coord_methods(server->coord, server->methods + n_methods);
         n_methods += PS_COORD_METHODS;
     }
+    ps_health_methods(server->health, server->methods + n_methods);
+    n_methods += PS_HEALTH_METHODS;
+    ps_reflection_methods(&server->reflection, server->methods + n_methods);
+    n_methods += PS_REFLECTION_METHODS;
+    PS_ASSERT(n_methods <= METHODS_MAX);
+    server->reflection.mem = options->mem;
+    server->reflection.methods = server->methods;
+    server->reflection.n_methods = n_methods;
     return ps_listener_open(options->transport,
                             &(struct ps_service){.address = options->listen,
                                                  .creds = options->creds,
@@ -111,9 +155,27 @@ static enum ps_status open_listener(struct ps_server *server, struct ps_error *e
                             &server->listener, err);
 }
 
+/*
+ * The server as a whole serves once it has joined, not only when the cluster is complete: where a
+ * member is started or named only when the one before it is healthy, none would ever be.
+ */
+static void tell_health(struct ps_server *server)
+{
+    struct ps_attend_view view;
+    ps_attend_view(server->attend, &view);
+    bool over = view.lost.status != PS_OK || view.job == PS__V1__JOB_STATE__CLUSTER_LOST ||
+                view.job == PS__V1__JOB_STATE__STOPPED;
+    ps_health_set(server->health, SERVED_ALL, view.joined && !over);
+    ps_health_set(server->health, SERVED_DATA, view.placed && !over);
+    if (server->coord != NULL) {
+        ps_health_set(server->health, SERVED_COORD, !over);
+    }
+}
+
 static void attend_changed(void *arg)
 {
     struct ps_server *server = arg;
+    tell_health(server);
     if (server->options.changed != NULL) {
         server->options.changed(server->options.arg);
     }
@@ -185,6 +247,9 @@ enum ps_status ps_server_start(const struct ps_server_options *options, struct p
         status = make_coord(server, err);
     }
     if (status == PS_OK) {
+        status = make_health(server, err);
+    }
+    if (status == PS_OK) {
         status = open_listener(server, err);
     }
     if (status == PS_OK) {
@@ -217,7 +282,7 @@ void ps_server_view(const struct ps_server *server, struct ps_server_view *ret)
         .joined = view.joined, .index = view.index, .job = view.job, .lost = view.lost};
 }
 
-/* ---- Stopping: attending, then lanes and coordinator, then the listener --------------------- */
+/* ---- Stopping: health, attending, then lanes and coordinator, then the listener ------------- */
 
 /*
  * Calls under way and the coordinator's streams end through the executor, and listener_stop blocks
@@ -228,14 +293,15 @@ static void run_settle(struct ps_timer *timer)
 {
     struct ps_server *server = PS_CONTAINER_OF(timer, struct ps_server, settle);
     bool idle = atomic_load_explicit(&server->svc.n_open, memory_order_acquire) == 0 &&
-                (server->coord == NULL || ps_coord_idle(server->coord));
+                (server->coord == NULL || ps_coord_idle(server->coord)) &&
+                ps_health_idle(server->health);
     if (!server->listener_stopped) {
         server->n_waits++;
         if (idle || server->n_waits > STOP_GRACE_MS / SETTLE_MS) {
             ps_listener_stop(server->listener, STOP_CUT_MS);
             server->listener_stopped = true;
         }
-    } else if (idle) {
+    } else if (idle && ps_reflection_idle(&server->reflection)) { /* Whoever browses is cut off. */
         server->stop_done(server->stop_arg);
         return;
     }
@@ -271,6 +337,7 @@ void ps_server_stop(struct ps_server *server, void (*done)(void *arg), void *arg
     PS_ASSERT(server->stop_done == NULL);
     server->stop_done = done;
     server->stop_arg = arg;
+    ps_health_drain(server->health);
     ps_attend_stop(server->attend, attend_stopped, server);
 }
 
@@ -285,6 +352,7 @@ void ps_server_destroy(struct ps_server *server)
     }
     ps_coord_destroy(server->coord);
     ps_store_destroy(server->store);
+    ps_health_destroy(server->health);
     for (uint32_t i = 0; i < server->options.n_lanes; i++) {
         ps_lane_destroy(server->lanes[i]);
     }

@@ -123,6 +123,10 @@ void ps_attend_update_done(struct ps_attend *attend, const struct ps_lane_update
     }
     if (update->has_placement) {
         acked->placement_version = update->placement_version;
+        if (!attend->view.placed) {
+            attend->view.placed = true;
+            changed(attend);
+        }
     }
     if (update->has_sessions && update->sessions.version > acked->sessions_version) {
         acked->sessions_version = update->sessions.version;

@@ -47,6 +47,7 @@ struct ps_attend_options {
 
 struct ps_attend_view {
     bool joined;
+    bool placed;          /* Its lanes know which slots are theirs. */
     uint32_t index;       /* In the placement. */
     uint32_t job;         /* enum JobState of the wire. */
     struct ps_error lost; /* status != PS_OK: nothing more will come; why. */

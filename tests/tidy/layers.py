@@ -66,9 +66,14 @@ FOREIGN = [
     # Generated structs of the cold messages: whoever talks with the coordinator.
     (r"^protobuf-c/|\.pb-c\.h$", ["common/wire", "server/coord", "server/svc", "worker/client",
                                   "server", "worker", "tools", "tests"]),
+    # What reflection answers.
+    (r"^ps_descriptors\.h$", ["server/svc", "tests"]),
     (r"^zlib\.h$", ["common/os", "worker/data"]),
     (r"^check\.h$", ["tests"]),
 ]
+
+# Headers that the build makes: no file of the tree.
+GENERATED = r"\.pb-c\.h$|^ps_descriptors\.h$"
 
 # Where the sources of an #include "folder/file.h" may be.
 INCLUDE_ROOTS = ["common", "common/include", "server", "worker", "worker/client/include", "tests",

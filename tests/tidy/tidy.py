@@ -140,7 +140,7 @@ def rule_layers(tree):
 def check_include(tree, file, part, quote, name):
     target = tree.resolve(name)
     if target is None:
-        if quote == '"' and not name.endswith(".pb-c.h"):
+        if quote == '"' and not re.search(layers.GENERATED, name):
             return [f'{file.path}: "{name}" is no file of this tree; write it from its root']
         return []
     if (quote == "<") != name.startswith("ps/"):
