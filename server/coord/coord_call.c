@@ -189,6 +189,7 @@ static enum ps_status check_join(const struct ps_coord *coord, const Ps__V1__Joi
     }
     ret->kind = (enum ps_coord_kind)request->kind;
     ret->name = request->name;
+    ret->unleased = request->unleased && ret->kind == PS_COORD_WORKER;
     ret->address = ret->kind == PS_COORD_SERVER ? request->address : "";
     if (ret->kind == PS_COORD_SERVER && ret->address[0] == '\0') {
         return ps_fail(err, PS_ERR_INVALID, "a server must say where others reach it");

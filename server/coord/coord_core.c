@@ -278,6 +278,7 @@ enum ps_status ps_coord_core_join(struct ps_coord_core *core, uint64_t now_ms,
         .life = ps_member_joined(now_ms),
         .session = join->session,
         .number = core->next_session_number++,
+        .unleased = join->unleased,
         .why = "",
     };
     memcpy(member->name, join->name, strlen(join->name) + 1);

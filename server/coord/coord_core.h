@@ -74,6 +74,7 @@ struct ps_coord_join {
     struct ps_id session;
     const char *name;    /* At most PS_NAME_BYTES_MAX. */
     const char *address; /* At most PS_ADDRESS_BYTES_MAX; servers only, else "". */
+    bool unleased;       /* Workers only. */
 };
 
 /* Each number: what is applied in every slot of the server. */
@@ -105,6 +106,7 @@ struct ps_coord_member {
     bool streaming; /* A stream is bound to it. */
     bool closing;   /* Ended, but not every slot has closed the session: it still counts. */
     bool ghost;     /* Planted bug: counts for ever. */
+    bool unleased;  /* A worker with rows of its own: never lent any, not one of the job's. */
     enum ps_coord_kind kind;
     struct ps_member life;
     struct ps_id session;

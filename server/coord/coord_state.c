@@ -2,6 +2,7 @@
 #include "coord/coord_state.h"
 
 #include "base/assert.h"
+#include "cluster/layout.h"
 #include "coord/coord_impl.h"
 
 Ps__V1__Placement *coord_placement(struct ps_coord *coord)
@@ -30,6 +31,20 @@ Ps__V1__Placement *coord_placement(struct ps_coord *coord)
     return &scratch->placement;
 }
 
+/* For clients that do not know how a table is cut. */
+static void fill_layout(Ps__V1__Table *table)
+{
+    const Ps__V1__TableDefinition *definition = table->definition;
+    struct ps_layout layout;
+    struct ps_error err;
+    enum ps_status status = ps_layout_table(definition->shape, (uint32_t)definition->n_shape,
+                                            table->first_slot, &layout, &err);
+    PS_ASSERT(status == PS_OK); /* It was admitted. */
+    table->elements = layout.n_elements;
+    table->block_floats = layout.block_floats;
+    table->blocks = layout.n_blocks;
+}
+
 Ps__V1__Table *coord_table_at(struct ps_coord *coord, uint32_t number)
 {
     PS_ASSERT(number < coord->core.catalogue_version);
@@ -38,6 +53,7 @@ Ps__V1__Table *coord_table_at(struct ps_coord *coord, uint32_t number)
     table->number = number;
     table->first_slot = coord->tables[number].first_slot;
     table->definition = coord->tables[number].definition;
+    fill_layout(table);
     return table;
 }
 

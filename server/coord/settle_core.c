@@ -30,6 +30,11 @@ struct ps_coord_acks ps_coord_acked_by_all(const struct ps_coord_core *core)
     return all;
 }
 
+static bool takes_leases(const struct ps_coord_member *member)
+{
+    return member->used && member->kind == PS_COORD_WORKER && !member->unleased;
+}
+
 /* Rule 9: a session is open once every slot has a list with it, so FENCED always means closed. */
 static void open_sessions(struct ps_coord_core *core, uint64_t now_ms, uint64_t acked)
 {
@@ -40,7 +45,7 @@ static void open_sessions(struct ps_coord_core *core, uint64_t now_ms, uint64_t 
             continue;
         }
         ps_member_opened(&member->life, now_ms);
-        if (member->kind == PS_COORD_WORKER && !core->has_first_worker) {
+        if (takes_leases(member) && !core->has_first_worker) {
             core->has_first_worker = true;
             core->first_worker_ms = now_ms;
         }
@@ -139,7 +144,7 @@ static void raise_min_clock(struct ps_coord_core *core)
 
 static bool is_open_worker(const struct ps_coord_member *member)
 {
-    return member->used && member->kind == PS_COORD_WORKER &&
+    return takes_leases(member) &&
            (member->life.state == PS_MEMBER_LIVE || member->life.state == PS_MEMBER_SUSPECT);
 }
 
@@ -267,7 +272,7 @@ static void finish_job(struct ps_coord_core *core, uint64_t now_ms)
     core->done_ms = now_ms;
     for (uint32_t i = 0; i < core->n_members; i++) {
         const struct ps_coord_member *member = &core->members[i];
-        if (member->used && member->kind == PS_COORD_WORKER) {
+        if (takes_leases(member)) {
             core->min_clock = larger(core->min_clock, member->clock);
         }
     }
