@@ -10,6 +10,8 @@ Suite *suite_data_check(void);
 Suite *suite_data_push(void);
 Suite *suite_data_pull(void);
 Suite *suite_aggregate(void);
+Suite *suite_health(void);
+Suite *suite_reflection(void);
 Suite *suite_table_def(void);
 
 #endif
