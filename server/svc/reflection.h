@@ -4,8 +4,8 @@
  * svc/reflection.h — grpc.reflection.v1 and v1alpha.ServerReflection: what is served here, and the
  * protos of it, so that a client in any language needs no file of ours.
  *
- * Answers come from descriptors that were embedded when the program was built (proto/embed): a look
- * into two tables on the transport's thread, and static bytes lent to it.
+ * Answers come from descriptors that the build embedded (proto/embed.py): a look into two tables on
+ * the transport's thread, and static bytes lent to it.
  */
 #include <stdatomic.h>
 #include <stdbool.h>

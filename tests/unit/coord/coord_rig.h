@@ -68,6 +68,7 @@ struct rig_call {
 
 Suite *suite_store(void);
 Suite *suite_define(void);
+Suite *suite_foreign(void);
 Suite *suite_coord(void);
 
 /** A coordinator for `n_servers` servers over `store`, which the rig then owns. */

@@ -228,6 +228,62 @@ START_TEST(training_starts_with_fewer_after_the_timeout)
 }
 END_TEST
 
+static uint32_t join_unleased(void)
+{
+    struct ps_coord_join join = {
+        .kind = PS_COORD_WORKER, .session.bytes = {99}, .name = "own", .address = ""};
+    join.unleased = true;
+    struct ps_error err;
+    uint32_t member = PS_COORD_NOBODY;
+    ck_assert_int_eq(ps_coord_core_join(&bench.core, bench.now_ms, &join, &member, &err), PS_OK);
+    bench_ack_all(&bench);
+    ck_assert(ps_coord_core_open(&bench.core, member));
+    return member;
+}
+
+START_TEST(a_worker_with_rows_of_its_own_is_lent_none_and_not_waited_for)
+{
+    bench_init(&bench, true);
+    uint32_t own = join_unleased();
+    uint32_t a = bench_worker(&bench, 0);
+    bench_define(&bench, &plain_job, &ssp);
+    bench.core.job.start_timeout_ms = 3000;
+    ck_assert_int_eq(bench.core.state, PS_COORD_WAITING); /* The job is for two others. */
+    uint32_t b = bench_worker(&bench, 1);
+    ck_assert_int_eq(bench.core.state, PS_COORD_RUNNING);
+    ck_assert_uint_eq(at(own)->lease, 0);
+    bench_report(&bench, own, 1000000, 0, 0);
+    ck_assert_uint_eq(bench.core.min_clock, 0);
+    bench_report(&bench, a, 1, 1, 1);
+    bench_report(&bench, b, 1, 2, 1);
+    ck_assert_uint_eq(bench.core.min_clock, 1);
+    for (uint64_t lease = 3; lease <= 10; lease++) { /* Whoever is free takes the next; not it. */
+        uint32_t who = lease % 2 == 1 ? a : b;
+        bench_report(&bench, who, lease, at(who)->lease, 2);
+        ck_assert_uint_eq(at(own)->lease, 0);
+    }
+    ck_assert_int_eq(bench.core.state, PS_COORD_DONE);
+    ck_assert_uint_eq(bench.core.min_clock, 10);
+    bench_deinit(&bench);
+}
+END_TEST
+
+START_TEST(a_worker_with_rows_of_its_own_does_not_start_the_wait_for_others)
+{
+    bench_init(&bench, true);
+    (void)join_unleased();
+    bench_define(&bench, &plain_job, &ssp);
+    bench.core.job.start_timeout_ms = 3000;
+    bench_pass(&bench, 4000, PS_COORD_NOBODY);
+    uint32_t a = bench_worker(&bench, 0);
+    bench_pass(&bench, 2875, PS_COORD_NOBODY);
+    ck_assert_int_eq(bench.core.state, PS_COORD_WAITING);
+    bench_pass(&bench, 125, PS_COORD_NOBODY);
+    ck_assert_uint_eq(at(a)->lease, 1);
+    bench_deinit(&bench);
+}
+END_TEST
+
 /* Two workers with leases 1 and 2. */
 static void start_plain(uint32_t *a, uint32_t *b)
 {
@@ -629,6 +685,8 @@ Suite *suite_coord_core(void)
     tcase = tcase_create("plain");
     tcase_add_test(tcase, training_starts_when_the_workers_are_there);
     tcase_add_test(tcase, training_starts_with_fewer_after_the_timeout);
+    tcase_add_test(tcase, a_worker_with_rows_of_its_own_is_lent_none_and_not_waited_for);
+    tcase_add_test(tcase, a_worker_with_rows_of_its_own_does_not_start_the_wait_for_others);
     tcase_add_test(tcase, the_min_clock_is_the_smallest_counted_clock);
     tcase_add_test(tcase, who_finishes_goes_on_in_the_same_event_and_keeps_its_clock);
     tcase_add_test(tcase, a_report_for_another_lease_changes_nothing);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""embed SET OUT.c OUT.h: a FileDescriptorSet as C data, for the reflection service.
+"""embed.py SET OUT.c OUT.h: a FileDescriptorSet as C data, for the reflection service.
 
 SET is what `protoc --include_imports --descriptor_set_out` wrote. The answers of reflection are
 whole FileDescriptorProtos, so they are kept as bytes, each framed as the field of the answer that
@@ -155,7 +155,7 @@ def needed(files, file):
 
 
 def write_source(path, header, files):
-    out = [f'/* Made by proto/embed. */\n#include "{header}"\n']
+    out = [f'/* Made by proto/embed.py. */\n#include "{header}"\n']
     for i, file in enumerate(files):
         data = framed(RESPONSE_FILE, file.data)
         out.append(f"static const uint8_t file_{i}[] = {{\n    {c_bytes(data)}\n}};\n")
@@ -184,7 +184,7 @@ def symbols_of(files):
 def write_header(path, files):
     n_symbols = sum(len(file.symbols) for file in files)
     with open(path, "w") as f:
-        f.write(f"""/* Made by proto/embed: every .proto that is served, as descriptors. */
+        f.write(f"""/* Made by proto/embed.py: every .proto that is served, as descriptors. */
 #ifndef PS_PROTO_DESCRIPTORS_H
 #define PS_PROTO_DESCRIPTORS_H
 #include <stddef.h>
