@@ -316,6 +316,12 @@ class Ticking:
         self.cluster = cluster
 
     def tell(self, **worker):
+        self.report = worker
+        return self.news()
+
+    def news(self):
+        """What there is, for the report as it stands."""
+        worker = self.report
         state = self.cluster.call("Tick", report=self.cluster.report(**worker)).state
         self.cluster.take(state)
         return state
@@ -375,6 +381,13 @@ class Attending:
         self.reports.put(None)
         with self.changed:
             self.changed.wait_for(lambda: self.state is not None or self.failure, CALL_S)
+            if self.failure is not None:
+                raise Lost(str(self.failure))
+            return self.state
+
+    def news(self):
+        with self.changed:
+            self.changed.wait(HEARTBEAT_S)
             if self.failure is not None:
                 raise Lost(str(self.failure))
             return self.state
@@ -502,6 +515,7 @@ class Trainer:
         self.clock = self.units = self.trained = 0
         self.lease = self.units_done = 0  # The last one held, and how far it is.
         self.loss_epoch, self.loss_sum, self.loss_rows = 0, 0.0, 0
+        self.die_after = args.die_after
         self.lags = []
         self.orders = {}
 
@@ -522,10 +536,11 @@ class Trainer:
         names = {t.definition.name: t.number for t in self.cluster.tables}
         return names["softmax.weight"], names["softmax.bias"]
 
-    def report(self):
+    def report(self, **staged):
         """All absolute: to repeat it is harmless."""
         return self.attend.tell(
             clock=self.clock, lease=self.lease, units_done=self.units_done, consistency_version=1,
+            **staged,
             loss_epoch=self.loss_epoch, loss_sum=self.loss_sum, loss_rows=self.loss_rows,
             stats=self.cluster.new("WorkerStats", units=self.units, rows=self.trained),
         )
@@ -544,14 +559,33 @@ class Trainer:
                 state = self.report()
 
     def train_lease(self, lease):
+        """Do what is left of it; the state after the last word about it."""
         self.clock = max(self.clock, lease.clock)
         self.lease, self.units_done = lease.id, lease.units_done
         if lease.epoch != self.loss_epoch:
             self.loss_epoch, self.loss_sum, self.loss_rows = lease.epoch, 0.0, 0
         for unit in range(lease.units_done, lease.units):
-            self.step(lease, unit)
-            self.units_done = unit + 1
-            state = self.report()
+            if self.definition.consistency.aggregate:
+                state = self.staged_step(lease, unit)
+            else:
+                self.step(lease, unit)
+                self.clock += 1
+                self.units_done = unit + 1
+                if self.units == self.die_after:
+                    os._exit(9)  # Pushed and not reported: somebody else does it again.
+                state = self.report()
+        return state
+
+    def staged_step(self, lease, unit):
+        """A step that the servers average over all workers, once all have said what they did."""
+        rows = self.step(lease, unit)
+        state = self.report(
+            staged_step=self.clock + 1, staged_unit=unit, staged_rows=rows
+        )
+        while state.min_clock <= self.clock:
+            self.attend.wait_clock(self.clock + 1)
+            state = self.attend.news()
+        self.clock += 1
         return state
 
     def rows_of(self, lease, unit):
@@ -566,6 +600,8 @@ class Trainer:
     def step(self, lease, unit):
         weight, bias = self.numbers()
         rows = self.rows_of(lease, unit)
+        if not rows:  # The last steps of an averaged job may have none for us.
+            return 0
         if self.bound is not None:
             self.attend.wait_clock(max(0, self.clock - self.bound))
         values, read_clock = self.cluster.pull([weight, bias], self.clock)
@@ -578,11 +614,11 @@ class Trainer:
             {weight: w, bias: b}, stream=lease.id, sequence=unit, step=self.clock,
             rows=len(rows), rate=self.rate, read_clock=read_clock,
         )
-        self.clock += 1
         self.units += 1
         self.trained += len(rows)
         self.loss_sum += loss * len(rows)
         self.loss_rows += len(rows)
+        return len(rows)
 
     def test_accuracy(self):
         weight, bias = self.numbers()
@@ -699,6 +735,7 @@ def main():
             command.add_argument("--unary", action="store_true")
             command.add_argument("--define", action="store_true")
             command.add_argument("--lr", default="0.1")
+            command.add_argument("--die-after", type=int)
             for number, preset in (("batch", 20), ("epochs", 2), ("workers", 1), ("staleness", 2)):
                 command.add_argument(f"--{number}", type=int, default=preset)
     args = parser.parse_args()

@@ -250,6 +250,38 @@ class Interop(ps_test.Case):
         self.assertEqual(found[0]["rows_trained_max"], 2)
         self.end(server)
 
+    def test_what_a_foreign_worker_left_undone_is_done_once(self):
+        # It dies after a push that it has not reported, saying nothing: only silence tells.
+        server, address = self.serve("--silence", "1s")
+        report = f"{self.folder}/left.json"
+        worker = self.c_worker(
+            address, self.data, "--epochs", 2, "--batch", 10, "--staleness", 2, report=report
+        )
+        args = ("--data", self.data, "--unary", "--die-after", 7)
+        self.assertEqual(self.foreign("train", address, *args).wait(), 9)
+        self.assertEqual(worker.wait(), 0, worker.text())
+        with open(report) as f:
+            found = json.load(f)
+        self.assert_exact(found, 2)
+        self.assertEqual(found["sessions_lost"], 1)
+        self.end(server)
+
+    def test_averaged_steps_of_a_foreign_and_a_c_worker_are_those_of_one_process(self):
+        # So its gradients, its rows and their order are right to the last one.
+        data = noisy_idx(f"{self.folder}/averaged", rows=213, test_rows=50)
+        args = ("--batch", 20, "--epochs", 2)
+        _, alone = self.model("--in-process", "--seed", 3, *args, data=data, name="alone")
+        for foreign in ((), ("--unary",)):
+            out = f"{self.folder}/together"
+            _, found = self.train_with(
+                data,
+                lambda address: self.ask("train", address, "--data", data, *foreign),
+                *args, "--aggregate", "--out", out,
+            )
+            self.assertEqual(found["units"], 2 * 11)  # Every step of both epochs, half its rows.
+            together = ps_test.read_safetensors(f"{out}/model.safetensors")
+            self.assertLess(ps_test.largest_difference(alone, together), 1e-5)
+
     def test_a_worker_without_a_lease_pushes_on_its_own_stream(self):
         first, address = self.serve("--servers", 2)
         second, _ = self.serve("--coordinator", address)
