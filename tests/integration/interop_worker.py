@@ -33,6 +33,12 @@ CALL_S = float(os.environ.get("PS_TEST_SLOW", "1")) * 20
 # Status of a slot in a reply, as enum Status of the wire says it.
 RETRY = ("NOT_PRIMARY", "BUSY", "TIMEOUT", "UNAVAILABLE", "NOT_YET")
 
+def connect(address, **more):
+    """A channel. A proxy in the environment is not for us."""
+    options = {"grpc.enable_http_proxy": 0, **more}
+    return grpc.insecure_channel(address, options=list(options.items()))
+
+
 # ---- Reflection ------------------------------------------------------------------------------
 
 # The reflection service's own messages are written by hand: somebody has to begin. Three fields.
@@ -136,7 +142,7 @@ class Cluster:
     """A session with the coordinator, and channels to the servers."""
 
     def __init__(self, address):
-        self.channel = grpc.insecure_channel(address)
+        self.channel = connect(address)
         self.reflection = Reflection(self.channel)
         self.health = Stub(self.channel, self.reflection, "grpc.health.v1.Health")
         self.coordinator = Stub(self.channel, self.reflection, "ps.v1.Coordinator")
@@ -189,7 +195,7 @@ class Cluster:
 
     def server(self, index):
         if index not in self.servers:
-            channel = grpc.insecure_channel(self.placement.servers[index].address)
+            channel = connect(self.placement.servers[index].address)
             self.servers[index] = Stub(channel, self.reflection, "ps.v1.ParameterServer")
         return self.servers[index]
 

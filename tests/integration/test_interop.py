@@ -252,7 +252,7 @@ class Interop(ps_test.Case):
 
     def test_what_a_foreign_worker_left_undone_is_done_once(self):
         # It dies after a push that it has not reported, saying nothing: only silence tells.
-        server, address = self.serve("--silence", "1s")
+        server, address = self.serve("--silence", "3s")
         report = f"{self.folder}/left.json"
         worker = self.c_worker(
             address, self.data, "--epochs", 2, "--batch", 10, "--staleness", 2, report=report
