@@ -35,6 +35,19 @@
 #define PS_RETRY_HINT_MS_MAX 30000u /* Longest wait that a client takes a server's word for. */
 #define PS_WATCHERS_MAX    256u /* Streams of health's Watch on one server: one per session. */
 #define PS_REFLECTIONS_MAX 16u  /* Streams of reflection on one server: people and their tools. */
+#define PS_CONTROL_BYTES_MAX (64u << 10) /* A message to the coordinator; the longest is 2 KiB. */
+
+/*
+ * A peer that is slower than this is as good as away: what it asks or is told within one call must
+ * have passed in PS_PASSAGE_MS and a millisecond for each PS_PASSAGE_BYTES_PER_MS (64 kB/s).
+ */
+#define PS_PASSAGE_MS           10000u
+#define PS_PASSAGE_BYTES_PER_MS 64u
+/* While others wait for the place of a request that has not arrived whole, it has only so long. */
+#define PS_PASSAGE_CROWDED_MS 3000u
+
+#define PS_RETRY_BUSY_MS    100u /* Told to who is refused: lanes empty their queues in less. */
+#define PS_RETRY_NOT_YET_MS 20u  /* Told to who is too far ahead: a fraction of a usual step. */
 
 #define PS_LEASES_MAX (1u << 20) /* Leases (parts x epochs) of one job. */
 

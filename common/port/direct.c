@@ -226,6 +226,7 @@ static const struct ps_transport_ops ops = {
     .call_context = ps_direct_call_context,
     .call_gone = ps_direct_call_gone,
     .call_time_left_ms = ps_direct_call_time_left_ms,
+    .call_retry_after = ps_direct_call_retry_after,
     .call_finish = ps_direct_call_finish,
 };
 

@@ -25,8 +25,9 @@ struct direct_call {
     struct ps_msg *msg;
     struct ps_msg *reply;
     struct ps_error err;
-    uint32_t n_sides; /* Caller, handler. */
-    bool answered;    /* `answer` is posted. */
+    uint32_t retry_ms; /* 0: as usual for the status. */
+    uint32_t n_sides;  /* Caller, handler. */
+    bool answered;     /* `answer` is posted. */
 };
 
 static void leave(struct direct_call *call)
@@ -43,6 +44,7 @@ static void run_answer(struct ps_mail *mail)
     struct ps_request *request = call->request;
     request->err = call->err;
     request->reply = call->reply;
+    request->retry_ms = call->err.status != PS_OK ? call->retry_ms : 0;
     request->impl = NULL;
     call->channel->n_users--;
     leave(call);
@@ -62,6 +64,7 @@ static void answer(struct direct_call *call, enum ps_status status, struct ps_ms
     call->err = (struct ps_error){.status = PS_OK};
     if (status != PS_OK) {
         (void)ps_fail(&call->err, status, "%s", reason != NULL ? reason : ps_status_text(status));
+        call->retry_ms = call->retry_ms != 0 ? call->retry_ms : ps_status_retry_ms(status);
     }
     call->reply = reply;
     ps_exec_post(call->direct->exec, &call->answer);
@@ -161,6 +164,11 @@ uint32_t ps_direct_call_time_left_ms(struct ps_call *base)
     struct direct_call *call = call_of(base);
     uint64_t now_ms = ps_exec_now_ms(call->direct->exec);
     return call->answered || call->until_ms <= now_ms ? 0 : (uint32_t)(call->until_ms - now_ms);
+}
+
+void ps_direct_call_retry_after(struct ps_call *base, uint32_t retry_ms)
+{
+    call_of(base)->retry_ms = retry_ms;
 }
 
 void ps_direct_call_finish(struct ps_call *base, enum ps_status status, const struct ps_out *out,

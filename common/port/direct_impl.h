@@ -52,6 +52,7 @@ struct ps_msg *ps_direct_call_take_request(struct ps_call *base);
 const struct ps_context *ps_direct_call_context(struct ps_call *base);
 bool ps_direct_call_gone(struct ps_call *call);
 uint32_t ps_direct_call_time_left_ms(struct ps_call *base);
+void ps_direct_call_retry_after(struct ps_call *base, uint32_t retry_ms);
 void ps_direct_call_finish(struct ps_call *base, enum ps_status status, const struct ps_out *out,
                            const char *reason);
 /** Tell all callers of a listener that nobody answers any more. */

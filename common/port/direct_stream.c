@@ -27,6 +27,7 @@ struct direct_end {
     struct item *first;  /* Inbox, FIFO. */
     struct item **last;
     uint32_t n_items;
+    uint32_t n_unread; /* Delivered and not yet let go; keeps the pair. */
     size_t n_bytes;
     enum ps_status end_status; /* When `ended`. */
     bool started;              /* `events` are set. */
@@ -65,7 +66,8 @@ static void drop_inbox(struct direct_end *end)
 static void schedule(struct direct_end *end)
 {
     bool something = end->first != NULL || end->ended;
-    if (something && end->started && !end->closed && !end->posted) {
+    if (something && end->started && !end->closed && !end->posted &&
+        end->n_unread < PS_STREAM_UNREAD_MAX) {
         end->posted = true;
         ps_exec_post(end->pair->direct->exec, &end->mail);
     }
@@ -78,6 +80,24 @@ static void end_with(struct direct_end *end, enum ps_status status)
         end->end_status = status;
         schedule(end);
     }
+}
+
+static void free_if_left(struct direct_pair *pair)
+{
+    if (pair->client.released && pair->server.released && pair->client.n_unread == 0 &&
+        pair->server.n_unread == 0) {
+        ps_mem_free(pair);
+    }
+}
+
+static void on_let_go(void *arg)
+{
+    struct direct_end *end = arg;
+    end->n_unread--;
+    if (!end->released) {
+        schedule(end);
+    }
+    free_if_left(end->pair);
 }
 
 static void run_end(struct ps_mail *mail)
@@ -100,6 +120,9 @@ static void run_end(struct ps_mail *mail)
     end->n_items--;
     end->n_bytes -= msg->n_bytes;
     ps_mem_free(item);
+    end->n_unread++;
+    msg->let_go = on_let_go;
+    msg->let_go_arg = end;
     schedule(end);
     end->events->message(end->arg, msg);
     struct direct_end *peer = end->peer;
@@ -252,9 +275,7 @@ void ps_direct_stream_release(struct ps_stream *base)
     if (is_client(end)) {
         pair->channel->n_users--;
     }
-    if (end->peer->released) {
-        ps_mem_free(pair);
-    }
+    free_if_left(pair);
 }
 
 void ps_direct_streams_abandon(struct ps_direct_listener *listener)

@@ -35,6 +35,8 @@ struct ps_msg {
     size_t n_bytes; /* Over all slices. */
     _Atomic uint32_t n_refs;
     void (*destroy)(struct ps_msg *msg); /* By the kind; runs when n_refs falls to 0. */
+    void (*let_go)(void *arg);           /* By the kind, may be NULL; runs after `destroy`. */
+    void *let_go_arg;
 };
 
 void ps_msg_ref(struct ps_msg *msg);
@@ -119,12 +121,18 @@ struct ps_stream;
 
 #define PS_STREAM_UNSENT_MAX       64u /* Messages that one side may have unsent; then BUSY. */
 #define PS_STREAM_UNSENT_BYTES_MAX (8u << 20) /* Two messages of the greatest size. */
+/*
+ * Received messages of one stream that are with the receiver, not yet unref'd; the next is read
+ * when one is let go. So a peer fills no mailbox: what it sends beyond waits on its own side.
+ */
+#define PS_STREAM_UNREAD_MAX 16u
 
 struct ps_stream_events {
-    /** A message has arrived; `msg` is the callee's reference. */
+    /** A message has arrived; `msg` is the callee's reference. See PS_STREAM_UNREAD_MAX. */
     void (*message)(void *arg, struct ps_msg *msg);
     /**
-     * The stream is over, once, after the last message. `status` PS_OK: the other side ended it.
+     * The stream is over, once, after the last message; while PS_STREAM_UNREAD_MAX messages are
+     * held it does not come. `status` PS_OK: the other side ended it.
      * Afterwards the owner still has to release it.
      */
     void (*closed)(void *arg, enum ps_status status);
@@ -170,6 +178,15 @@ struct ps_service {
 /* ---- The port ------------------------------------------------------------------------------ */
 
 struct ps_transport;
+
+/** When a refused caller should come again if the server says nothing better; 0: no hint. */
+static inline uint32_t ps_status_retry_ms(enum ps_status status)
+{
+    if (status == PS_ERR_NOT_YET) {
+        return PS_RETRY_NOT_YET_MS;
+    }
+    return status == PS_ERR_BUSY || status == PS_ERR_NOMEM ? PS_RETRY_BUSY_MS : 0;
+}
 
 struct ps_transport_ops {
     /* Client side. Any thread. */
@@ -217,6 +234,8 @@ struct ps_transport_ops {
     bool (*call_gone)(struct ps_call *call);
     /** Milliseconds until the caller gives up; a kind may round up by a hundredth. */
     uint32_t (*call_time_left_ms)(struct ps_call *call);
+    /** Before a refusal: the caller should wait so long; else it is told ps_status_retry_ms. */
+    void (*call_retry_after)(struct ps_call *call, uint32_t retry_ms);
     /**
      * Answer and let go; `call` is invalid afterwards. With status other than PS_OK `out` is NULL
      * and `reason` (may be NULL) tells people why.
@@ -337,6 +356,11 @@ static inline bool ps_call_gone(struct ps_call *call)
 static inline uint32_t ps_call_time_left_ms(struct ps_call *call)
 {
     return call->transport->ops->call_time_left_ms(call);
+}
+
+static inline void ps_call_retry_after(struct ps_call *call, uint32_t retry_ms)
+{
+    call->transport->ops->call_retry_after(call, retry_ms);
 }
 
 static inline void ps_call_finish(struct ps_call *call, enum ps_status status,

@@ -4,10 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <unistd.h>
+
 #include <grpc/support/log.h>
 
 #include "base/assert.h"
 #include "obs/log.h"
+#include "os/clock.h"
 #include "rpc/rpc_impl.h"
 
 static const struct ps_transport_ops ops = {
@@ -29,12 +32,28 @@ static const struct ps_transport_ops ops = {
     .call_context = ps_rpc_call_context,
     .call_gone = ps_rpc_call_gone,
     .call_time_left_ms = ps_rpc_call_time_left_ms,
+    .call_retry_after = ps_rpc_call_retry_after,
     .call_finish = ps_rpc_call_finish,
 };
+
+/* Peers can make gRPC complain as often as they like; the log takes only so much of it. */
+static bool may_complain(void)
+{
+    static _Atomic uint64_t second;
+    static _Atomic uint32_t n_lines;
+    uint64_t now_s = ps_clock_ms() / 1000;
+    if (atomic_exchange(&second, now_s) != now_s) {
+        atomic_store(&n_lines, 0);
+    }
+    return atomic_fetch_add(&n_lines, 1) < PS_RPC_LOG_LINES_MAX;
+}
 
 /* gRPC has one log function per process and gives it no argument. Our own log decides who reads. */
 static void write_log(gpr_log_func_args *args)
 {
+    if (!may_complain()) {
+        return;
+    }
     const char *slash = strrchr(args->file, '/');
     ps_log(PS_LOG_ERROR, "grpc.says", "at=%s:%d msg=\"%s\"", slash != NULL ? slash + 1 : args->file,
            args->line, args->message);
@@ -52,20 +71,47 @@ void ps_rpc_signals_restore(const sigset_t *before)
     (void)pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
+static uint64_t half_of_memory(void)
+{
+    long n_pages = sysconf(_SC_PHYS_PAGES);
+    long n_page_bytes = sysconf(_SC_PAGESIZE);
+    uint64_t half =
+        n_pages > 0 && n_page_bytes > 0 ? (uint64_t)n_pages * (uint64_t)n_page_bytes / 2 : 0;
+    return half > PS_RPC_QUOTA_BYTES_MIN ? half : PS_RPC_QUOTA_BYTES_MIN;
+}
+
+static uint32_t or_default(uint32_t given, uint32_t preset)
+{
+    return given != 0 ? given : preset;
+}
+
 static struct ps_rpc_options with_defaults(const struct ps_rpc_options *options)
 {
     struct ps_rpc_options full = *options;
-    full.n_data_queues = full.n_data_queues != 0 ? full.n_data_queues : 1;
+    full.n_data_queues = or_default(full.n_data_queues, 1);
     full.n_message_bytes_max =
         full.n_message_bytes_max != 0 ? full.n_message_bytes_max : PS_MESSAGE_BYTES_MAX;
-    full.n_calls_max = full.n_calls_max != 0 ? full.n_calls_max : PS_RPC_CALLS_MAX;
-    full.n_reads_max = full.n_reads_max != 0 ? full.n_reads_max : PS_RPC_READS_MAX;
+    full.n_calls_max = or_default(full.n_calls_max, PS_RPC_CALLS_MAX);
+    full.n_reads_max = or_default(full.n_reads_max, PS_RPC_READS_MAX);
+    full.n_reads_per_peer = or_default(full.n_reads_per_peer, PS_RPC_READS_PER_PEER);
+    full.passage_ms = or_default(full.passage_ms, PS_PASSAGE_MS);
+    full.crowded_ms = or_default(full.crowded_ms, PS_PASSAGE_CROWDED_MS);
+    full.keepalive_ms = or_default(full.keepalive_ms, PS_RPC_KEEPALIVE_MS);
+    full.ping_answer_ms = or_default(full.ping_answer_ms, PS_RPC_PING_ANSWER_MS);
+    full.n_quota_bytes = full.n_quota_bytes != 0 ? full.n_quota_bytes : half_of_memory();
     return full;
+}
+
+static void sweep(void *arg)
+{
+    ps_rpc_guard_sweep(arg);
 }
 
 static void run_queue(struct ps_mail *mail)
 {
-    ps_rpc_cq_run(PS_CONTAINER_OF(mail, struct ps_rpc_queue, run)->cq);
+    struct ps_rpc_queue *queue = PS_CONTAINER_OF(mail, struct ps_rpc_queue, run);
+    bool control = queue == &queue->rpc->queues[0];
+    ps_rpc_cq_run(queue->cq, control ? sweep : NULL, queue->rpc, PS_RPC_SWEEP_MS);
 }
 
 static enum ps_status start_queue(struct ps_rpc *rpc, struct ps_error *err)
@@ -80,6 +126,7 @@ static enum ps_status start_queue(struct ps_rpc *rpc, struct ps_error *err)
         return status;
     }
     queue->cq = grpc_completion_queue_create_for_next(NULL);
+    queue->rpc = rpc;
     queue->run.run = run_queue;
     ps_exec_post(ps_thread_exec_port(queue->thread), &queue->run);
     rpc->n_queues++;
@@ -111,6 +158,7 @@ enum ps_status ps_rpc_create(const struct ps_rpc_options *options, struct ps_rpc
     rpc->options = with_defaults(options);
     int failed = pthread_mutex_init(&rpc->lock, NULL);
     PS_ASSERT(failed == 0);
+    ps_list_init(&rpc->listeners);
     ps_rpc_lender_init(&rpc->lender);
 
     sigset_t before;
@@ -118,6 +166,8 @@ enum ps_status ps_rpc_create(const struct ps_rpc_options *options, struct ps_rpc
     gpr_set_log_function(write_log);
     gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);
     grpc_init();
+    rpc->quota = grpc_resource_quota_create("ps");
+    grpc_resource_quota_resize(rpc->quota, (size_t)rpc->options.n_quota_bytes);
     enum ps_status status = PS_OK;
     for (uint32_t i = 0; i < 1 + rpc->options.n_data_queues && status == PS_OK; i++) {
         status = start_queue(rpc, err);
@@ -139,6 +189,7 @@ void ps_rpc_destroy(struct ps_rpc *rpc)
     PS_ASSERT(atomic_load(&rpc->n_open) == 0);
     stop_queues(rpc);
     ps_rpc_requests_free(rpc);
+    grpc_resource_quota_unref(rpc->quota);
     grpc_shutdown_blocking();
     ps_rpc_lender_deinit(&rpc->lender);
     (void)pthread_mutex_destroy(&rpc->lock);

@@ -18,6 +18,21 @@ struct ps_rpc;
 #define PS_RPC_DATA_QUEUES_MAX 8u
 #define PS_RPC_CALLS_MAX       4096u /* Default: every session may park one pull per lane. */
 #define PS_RPC_READS_MAX       64u   /* Default: at most 256 MiB of messages half arrived. */
+#define PS_RPC_READS_PER_PEER  16u   /* Default: four slow connections do not take all places. */
+
+#define PS_RPC_CALLS_PER_PEER 256u /* On one connection: each session parks a pull, one pushes. */
+#define PS_RPC_WINDOW_BYTES   (1u << 20) /* Of a message that nobody reads yet. */
+#define PS_RPC_FRAME_BYTES    (1u << 20) /* Of HTTP/2: fewer cuts in a payload. */
+#define PS_RPC_METADATA_BYTES (8u << 10) /* Beside a message: gRPC's default; ours take 5 KiB. */
+#define PS_RPC_HANDSHAKE_MS   5000u      /* A connection that says nothing sensible is closed. */
+#define PS_RPC_IDLE_MS        600000u    /* One without calls, too; clients come again unasked. */
+#define PS_RPC_KEEPALIVE_MS   10000u     /* After so long without news of the peer: a ping. */
+#define PS_RPC_PING_ANSWER_MS 5000u      /* No answer, or no byte taken: the connection is cut. */
+#define PS_RPC_PING_MIN_MS    1000u      /* A peer that pings oftener without data is cut. */
+#define PS_RPC_LOG_LINES_MAX  10u        /* Of gRPC's complaints, in a second. */
+#define PS_RPC_SWEEP_MS       250u       /* How often it is looked who has had his time. */
+#define PS_RPC_QUOTA_BYTES_MIN \
+    (512ull << 20) /* For gRPC's buffers; less would refuse good calls. */
 
 /** Zero means the default everywhere. */
 struct ps_rpc_options {
@@ -26,6 +41,17 @@ struct ps_rpc_options {
     size_t n_message_bytes_max; /* Both directions; default PS_MESSAGE_BYTES_MAX. */
     uint32_t n_calls_max; /* Per listener and class of traffic: under way; more wait outside. */
     uint32_t n_reads_max; /* Of these, requests that are just arriving. */
+    uint32_t n_reads_per_peer; /* Of these, of one connection; more wait their turn. */
+    uint32_t passage_ms;       /* Default PS_PASSAGE_MS. */
+    uint32_t crowded_ms;       /* Default PS_PASSAGE_CROWDED_MS. */
+    uint32_t keepalive_ms;     /* Default PS_RPC_KEEPALIVE_MS. */
+    uint32_t ping_answer_ms;   /* Default PS_RPC_PING_ANSWER_MS. */
+    /**
+     * What gRPC may hold for the peers of all listeners, received bytes that are still in use
+     * included; beyond it connections and calls are dropped. Default: half of the machine's memory,
+     * at least PS_RPC_QUOTA_BYTES_MIN.
+     */
+    uint64_t n_quota_bytes;
 };
 
 PS_MUST_CHECK enum ps_status ps_rpc_create(const struct ps_rpc_options *options,

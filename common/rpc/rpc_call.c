@@ -6,6 +6,8 @@
  *
  *   arrived --+-- closed: the caller gave up, or all is over
  *             +-- read: the request is whole ------> handler ... finish --- wrote
+ *
+ * `read` waits for a place among those that arrive at the same time; rpc_guard.c has the places.
  */
 #include <string.h>
 
@@ -14,6 +16,7 @@
 #include "rpc/rpc_impl.h"
 #include "rpc/rpc_meta.h"
 #include "rpc/rpc_msg.h"
+#include "rpc/rpc_refusal.h"
 
 #define CALLS_IDLE_MAX 256u /* Kept for reuse; more go back to the heap. */
 
@@ -31,13 +34,13 @@ struct ps_rpc_call {
     grpc_byte_buffer *received;
     struct ps_msg *request;
     grpc_byte_buffer *sent;
-    grpc_metadata status; /* When not OK. */
-    grpc_slice reason;
-    int canceled; /* gRPC's; read in on_closed. */
+    struct ps_rpc_guest guest;
+    struct ps_rpc_refusal refusal; /* When not OK. */
+    uint32_t retry_ms;             /* 0: as usual for the status. */
+    int canceled;                  /* gRPC's; read in on_closed. */
     _Atomic uint32_t n_refs;
     _Atomic bool gone;
     _Atomic bool finished;
-    bool has_status;
 };
 
 static void lock(struct ps_rpc_listener *listener)
@@ -102,13 +105,20 @@ static void unref(struct ps_rpc_call *call)
     if (call->sent != NULL) {
         grpc_byte_buffer_destroy(call->sent);
     }
-    if (call->has_status) {
-        ps_rpc_meta_drop(&call->status, 1);
-        grpc_slice_unref(call->reason);
-    }
+    ps_rpc_refusal_drop(&call->refusal);
+    ps_rpc_guest_left(listener, &call->guest);
     grpc_call_unref(call->call);
     give_idle(listener, call);
     ps_rpc_listener_left(listener, method);
+}
+
+static void read_request(struct ps_rpc_call *call)
+{
+    grpc_op op;
+    memset(&op, 0, sizeof(op));
+    op.op = GRPC_OP_RECV_MESSAGE; /* Opens the window: only now may the message come. */
+    op.data.recv_message.recv_message = &call->received;
+    ps_rpc_batch(call->call, &op, 1, &call->read);
 }
 
 static void on_closed(struct ps_rpc_tag *tag, bool ok PS_UNUSED)
@@ -116,6 +126,9 @@ static void on_closed(struct ps_rpc_tag *tag, bool ok PS_UNUSED)
     struct ps_rpc_call *call = PS_CONTAINER_OF(tag, struct ps_rpc_call, closed);
     if (call->canceled != 0) {
         atomic_store_explicit(&call->gone, true, memory_order_release);
+    }
+    if (ps_rpc_guest_give_up(call->listener, &call->guest)) {
+        read_request(call); /* Comes back at once with nothing, and all goes the usual way. */
     }
     unref(call);
 }
@@ -136,11 +149,13 @@ static void answer(struct ps_rpc_call *call, enum ps_status status, const struct
 {
     if (!fits(call, out)) {
         ps_rpc_out_drop(out);
+        out = NULL;
         status = PS_ERR_INTERNAL;
         reason = "reply over the message limit";
     }
     ps_msg_unref(call->request);
     call->request = NULL;
+    ps_rpc_guest_leave(call->listener, &call->guest, out != NULL ? ps_rpc_out_bytes(out) : 0);
 
     grpc_op ops[3];
     memset(ops, 0, sizeof(ops));
@@ -153,14 +168,11 @@ static void answer(struct ps_rpc_call *call, enum ps_status status, const struct
     }
     grpc_op *last = &ops[n_ops++];
     last->op = GRPC_OP_SEND_STATUS_FROM_SERVER;
-    last->data.send_status_from_server.status = (grpc_status_code)ps_status_grpc(status);
+    last->data.send_status_from_server.status = GRPC_STATUS_OK;
     if (status != PS_OK) {
-        call->status = ps_rpc_meta_from_status(status);
-        call->reason = ps_rpc_meta_reason(status, reason);
-        call->has_status = true;
-        last->data.send_status_from_server.trailing_metadata_count = 1;
-        last->data.send_status_from_server.trailing_metadata = &call->status;
-        last->data.send_status_from_server.status_details = &call->reason;
+        uint32_t retry_ms = call->retry_ms != 0 ? call->retry_ms : ps_status_retry_ms(status);
+        ps_rpc_refusal_make(&call->refusal, status, reason, retry_ms);
+        ps_rpc_refusal_fill(&call->refusal, status, last);
     }
     ps_rpc_batch(call->call, ops, n_ops, &call->wrote);
 }
@@ -171,6 +183,15 @@ static enum ps_status examine(struct ps_rpc_call *call, bool ok, const char **re
     if (call->received == NULL) {
         /* Above the limit (then not ok, and gRPC has answered itself), or no message at all. */
         *ret_reason = ok ? "no message" : "message cannot be received";
+        return PS_ERR_INVALID;
+    }
+    if (!ps_rpc_msg_plain(call->received)) {
+        *ret_reason = "compressed messages are not read";
+        return PS_ERR_UNSUPPORTED;
+    }
+    size_t n_bytes_max = ps_rpc_bytes_max(call->listener->rpc, call->method->traffic);
+    if (grpc_byte_buffer_length(call->received) > n_bytes_max) {
+        *ret_reason = "the message is longer than this method takes";
         return PS_ERR_INVALID;
     }
     call->request = ps_rpc_msg_create(call->listener->rpc->options.mem, call->received);
@@ -184,18 +205,34 @@ static enum ps_status examine(struct ps_rpc_call *call, bool ok, const char **re
     return ps_rpc_listener_canceling(call->listener) ? PS_ERR_UNAVAIL : PS_OK;
 }
 
+/* A place has become free, and its connection may have more to say. */
+static void read_next(struct ps_rpc_listener *listener, enum ps_traffic traffic, uint64_t peer)
+{
+    struct ps_rpc_guest *next = ps_rpc_guest_next(listener, traffic, peer);
+    if (next != NULL) {
+        read_request(PS_CONTAINER_OF(next, struct ps_rpc_call, guest));
+    }
+}
+
 static void on_read(struct ps_rpc_tag *tag, bool ok)
 {
     struct ps_rpc_call *call = PS_CONTAINER_OF(tag, struct ps_rpc_call, read);
+    struct ps_rpc_listener *listener = call->listener;
     const char *reason = NULL;
+    ps_rpc_guest_arrived(listener, &call->guest);
     enum ps_status status = examine(call, ok, &reason);
     if (status == PS_OK) {
-        ps_rpc_listener_debt_owed(call->listener);
+        ps_rpc_listener_debt_owed(listener);
         call->method->call(call->method->arg, &call->base);
     } else {
         answer(call, status, NULL, reason);
     }
-    ps_rpc_listener_read_done(call->listener, call->method);
+    if (call->received != NULL) {
+        grpc_byte_buffer_destroy(call->received);
+        call->received = NULL;
+    }
+    ps_rpc_listener_read_done(listener, call->method->traffic);
+    read_next(listener, call->method->traffic, call->guest.peer);
     unref(call);
 }
 
@@ -215,18 +252,18 @@ bool ps_rpc_call_begin(struct ps_rpc_slot *slot)
     call->deadline = slot->deadline;
     call->context = ps_rpc_meta_to_context(&slot->metadata);
     grpc_metadata_array_destroy(&slot->metadata);
+    ps_rpc_guest_init(&call->guest, slot->method->traffic, call->call);
     atomic_store(&call->n_refs, 3); /* closed, read, and finish, which hands it to wrote. */
 
+    bool may_read = ps_rpc_guest_enter(slot->listener, &call->guest);
     grpc_op op;
     memset(&op, 0, sizeof(op));
     op.op = GRPC_OP_RECV_CLOSE_ON_SERVER;
     op.data.recv_close_on_server.cancelled = &call->canceled;
     ps_rpc_batch(call->call, &op, 1, &call->closed);
-
-    memset(&op, 0, sizeof(op));
-    op.op = GRPC_OP_RECV_MESSAGE; /* Opens the window: only now may the message come. */
-    op.data.recv_message.recv_message = &call->received;
-    ps_rpc_batch(call->call, &op, 1, &call->read);
+    if (may_read) {
+        read_request(call);
+    }
     return true;
 }
 
@@ -267,6 +304,11 @@ uint32_t ps_rpc_call_time_left_ms(struct ps_call *base)
     gpr_timespec left = gpr_time_sub(deadline, gpr_now(GPR_CLOCK_MONOTONIC));
     int32_t left_ms = gpr_time_to_millis(left); /* Saturates. */
     return left_ms > 0 ? (uint32_t)left_ms : 0;
+}
+
+void ps_rpc_call_retry_after(struct ps_call *base, uint32_t retry_ms)
+{
+    call_of(base)->retry_ms = retry_ms;
 }
 
 void ps_rpc_call_finish(struct ps_call *base, enum ps_status status, const struct ps_out *out,

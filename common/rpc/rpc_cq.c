@@ -10,11 +10,23 @@ void ps_rpc_batch(grpc_call *call, const grpc_op *ops, size_t n_ops, struct ps_r
     PS_ASSERT(failed == GRPC_CALL_OK); /* An operation twice, or in a wrong order: our mistake. */
 }
 
-void ps_rpc_cq_run(grpc_completion_queue *cq)
+static gpr_timespec in_ms(uint32_t ms)
 {
-    gpr_timespec forever = gpr_inf_future(GPR_CLOCK_MONOTONIC);
+    return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(ms, GPR_TIMESPAN));
+}
+
+static bool is_due(gpr_timespec due)
+{
+    return gpr_time_cmp(gpr_now(GPR_CLOCK_MONOTONIC), due) >= 0;
+}
+
+void ps_rpc_cq_run(grpc_completion_queue *cq, void (*now_and_then)(void *arg), void *arg,
+                   uint32_t period_ms)
+{
+    gpr_timespec due =
+        now_and_then != NULL ? in_ms(period_ms) : gpr_inf_future(GPR_CLOCK_MONOTONIC);
     for (;;) {
-        grpc_event event = grpc_completion_queue_next(cq, forever, NULL);
+        grpc_event event = grpc_completion_queue_next(cq, due, NULL);
         switch (event.type) {
         case GRPC_OP_COMPLETE: {
             struct ps_rpc_tag *tag = event.tag;
@@ -23,7 +35,11 @@ void ps_rpc_cq_run(grpc_completion_queue *cq)
             break;
         }
         case GRPC_QUEUE_SHUTDOWN: return;
-        case GRPC_QUEUE_TIMEOUT: PS_UNREACHABLE("a wait without an end timed out");
+        case GRPC_QUEUE_TIMEOUT: break;
+        }
+        if (now_and_then != NULL && is_due(due)) {
+            now_and_then(arg);
+            due = in_ms(period_ms);
         }
     }
 }

@@ -6,6 +6,7 @@
  */
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <grpc/grpc.h>
 
@@ -42,7 +43,11 @@ struct ps_rpc_tag {
 /** Start a batch; `tag->done` runs once on the thread of the call's queue. */
 void ps_rpc_batch(grpc_call *call, const grpc_op *ops, size_t n_ops, struct ps_rpc_tag *tag);
 
-/** Run until the queue is shut down and drained. One thread per queue. */
-void ps_rpc_cq_run(grpc_completion_queue *cq);
+/**
+ * Run until the queue is shut down and drained. One thread per queue. `now_and_then`, if set, runs
+ * on it about every `period_ms`, however much or little there is to do.
+ */
+void ps_rpc_cq_run(grpc_completion_queue *cq, void (*now_and_then)(void *arg), void *arg,
+                   uint32_t period_ms);
 
 #endif

@@ -31,6 +31,7 @@ struct ps_rpc_request;
 
 /** One completion queue; its thread runs one mail that ends when the queue is shut down. */
 struct ps_rpc_queue {
+    struct ps_rpc *rpc;
     grpc_completion_queue *cq;
     struct ps_thread_exec *thread;
     struct ps_mail run;
@@ -44,8 +45,10 @@ struct ps_rpc {
     _Atomic uint32_t next_data; /* Channels for data take the queues in turn. */
     _Atomic uint32_t n_open;    /* Channels and listeners. */
     struct ps_rpc_lender lender;
-    pthread_mutex_t lock; /* For the list of idle requests. */
+    pthread_mutex_t lock; /* For the next two; taken before a listener's. */
     struct ps_rpc_request *idle;
+    struct ps_list listeners; /* Until they are closed. */
+    grpc_resource_quota *quota;
 };
 
 struct ps_rpc_channel {
@@ -72,14 +75,39 @@ struct ps_rpc_slot {
     grpc_metadata_array metadata;
 };
 
+/** Where a call of a peer stands; see rpc_guard.c. */
+enum ps_rpc_stage {
+    PS_RPC_HANDLED, /* Ours to get on with: in no list. */
+    PS_RPC_WAITING,
+    PS_RPC_READING,
+    PS_RPC_OPENING,
+    PS_RPC_LEAVING
+};
+
+/** One call or stream of a peer as the guard sees it. Everything under the listener's lock. */
+struct ps_rpc_guest {
+    struct ps_list node; /* In one of the gate's lists, by stage. */
+    enum ps_traffic traffic;
+    enum ps_rpc_stage stage;
+    grpc_call *call;
+    uint64_t peer;     /* Which connection. */
+    uint64_t since_ms; /* In this stage. */
+    uint64_t until_ms;
+    bool told_to_go;
+};
+
 struct ps_rpc_gate {
-    struct ps_list idle; /* Slots to be armed as soon as there is room. */
-    uint32_t n_live;     /* Calls and streams under way. */
-    uint32_t n_reading;  /* Of these, requests that have not arrived whole. */
+    struct ps_list idle;    /* Slots to be armed as soon as there is room. */
+    struct ps_list reading; /* Guests whose request is arriving. */
+    struct ps_list others;  /* Guests that wait, open or leave. */
+    uint32_t n_live;        /* Calls and streams under way. */
+    uint32_t n_reading; /* Of these, requests that have not arrived whole, or are just handed on. */
+    uint32_t n_waiting; /* Requests that wait for a place of their connection. */
 };
 
 struct ps_rpc_listener {
     struct ps_listener base;
+    struct ps_list node; /* In the ps_rpc's. */
     struct ps_rpc *rpc;
     grpc_server *server;
     const struct ps_method *methods;
@@ -107,6 +135,14 @@ struct ps_rpc_listener {
 /** Block all signals around what may start threads of gRPC. */
 void ps_rpc_signals_block(sigset_t *before);
 void ps_rpc_signals_restore(const sigset_t *before);
+
+/** The longest message that a peer may send to a method of this class. */
+static inline size_t ps_rpc_bytes_max(const struct ps_rpc *rpc, enum ps_traffic traffic)
+{
+    size_t n_bytes = rpc->options.n_message_bytes_max;
+    return traffic == PS_TRAFFIC_CONTROL && n_bytes > PS_CONTROL_BYTES_MAX ? PS_CONTROL_BYTES_MAX
+                                                                           : n_bytes;
+}
 
 /* ---- rpc_address.c ---- */
 
@@ -137,7 +173,7 @@ void ps_rpc_listener_stop(struct ps_listener *base, uint32_t grace_ms);
 void ps_rpc_listener_close(struct ps_listener *base);
 
 /** A request has arrived, and its handler has returned: another may begin to. */
-void ps_rpc_listener_read_done(struct ps_rpc_listener *listener, const struct ps_method *method);
+void ps_rpc_listener_read_done(struct ps_rpc_listener *listener, enum ps_traffic traffic);
 /** A handler gets a call or stream ... */
 void ps_rpc_listener_debt_owed(struct ps_rpc_listener *listener);
 /** ... and has finished or released it. */
@@ -152,6 +188,28 @@ void ps_rpc_listener_disarmed(struct ps_rpc_listener *listener, bool arrived);
 bool ps_rpc_listener_canceling(struct ps_rpc_listener *listener);
 /** gRPC has let go of a call of no method. */
 void ps_rpc_listener_stray_left(struct ps_rpc_listener *listener);
+
+/* ---- rpc_guard.c ---- */
+
+void ps_rpc_guest_init(struct ps_rpc_guest *guest, enum ps_traffic traffic, grpc_call *call);
+/** A unary call: true if its request may be read now, else it waits. */
+bool ps_rpc_guest_enter(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest);
+/** The caller has gone: true if it waited, and then it has a place and is to be read at last. */
+bool ps_rpc_guest_give_up(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest);
+/** The request is whole, or will never be. Before its handler. */
+void ps_rpc_guest_arrived(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest);
+/** After it: who has waited for a place of that connection and is to be read now, or NULL. */
+struct ps_rpc_guest *ps_rpc_guest_next(struct ps_rpc_listener *listener, enum ps_traffic traffic,
+                                       uint64_t peer);
+/** A stream, and its first message. */
+void ps_rpc_guest_open(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest);
+void ps_rpc_guest_spoke(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest);
+/** All is said but for `n_bytes` that the peer has yet to take. */
+void ps_rpc_guest_leave(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest,
+                        size_t n_bytes);
+void ps_rpc_guest_left(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest);
+/** Cancel whatever has had its time. On the control queue's thread, now and then. */
+void ps_rpc_guard_sweep(struct ps_rpc *rpc);
 
 /* ---- rpc_stray.c ---- */
 
@@ -169,6 +227,7 @@ struct ps_msg *ps_rpc_call_take_request(struct ps_call *base);
 const struct ps_context *ps_rpc_call_context(struct ps_call *base);
 bool ps_rpc_call_gone(struct ps_call *call);
 uint32_t ps_rpc_call_time_left_ms(struct ps_call *base);
+void ps_rpc_call_retry_after(struct ps_call *base, uint32_t retry_ms);
 void ps_rpc_call_finish(struct ps_call *base, enum ps_status status, const struct ps_out *out,
                         const char *reason);
 

@@ -17,8 +17,9 @@
 
 #define SLOTS_PER_METHOD 4 /* And queue: so many arrive without a turn of the queue's thread. */
 #define STRAYS_ARMED     2
-#define STREAMS_PER_PEER 256       /* Of HTTP/2, on one connection: calls under way. */
-#define WINDOW_BYTES     (1 << 20) /* At most this much of a message that nobody reads yet. */
+
+PS_STATIC_ASSERT(PS_RPC_CALLS_PER_PEER >= PS_SESSIONS_MAX,
+                 "sessions that share a connection must not lock one another out of a barrier");
 
 #define INTEGER_ARG(name, number)                                                      \
     {                                                                                  \
@@ -49,6 +50,18 @@ static void lock(struct ps_rpc_listener *listener)
 static void unlock(struct ps_rpc_listener *listener)
 {
     int failed = pthread_mutex_unlock(&listener->lock);
+    PS_ASSERT(failed == 0);
+}
+
+static void lock_rpc(struct ps_rpc *rpc)
+{
+    int failed = pthread_mutex_lock(&rpc->lock);
+    PS_ASSERT(failed == 0);
+}
+
+static void unlock_rpc(struct ps_rpc *rpc)
+{
+    int failed = pthread_mutex_unlock(&rpc->lock);
     PS_ASSERT(failed == 0);
 }
 
@@ -120,9 +133,6 @@ static void begin(struct ps_rpc_slot *slot)
     if (!begun) {
         grpc_metadata_array_destroy(&slot->metadata);
         grpc_call_unref(slot->call);
-        if (unary) {
-            ps_rpc_listener_read_done(slot->listener, slot->method);
-        }
         ps_rpc_listener_left(slot->listener, slot->method);
     }
 }
@@ -139,7 +149,6 @@ static void on_arrived(struct ps_rpc_tag *tag, bool ok)
     }
     lock(listener);
     gate->n_live++;
-    gate->n_reading += slot->method->kind == PS_METHOD_UNARY ? 1 : 0;
     listener->n_objects++;
     unlock(listener);
     begin(slot);
@@ -150,9 +159,9 @@ static void on_arrived(struct ps_rpc_tag *tag, bool ok)
     ps_rpc_listener_disarmed(listener, false); /* Last: until then it cannot be freed. */
 }
 
-void ps_rpc_listener_read_done(struct ps_rpc_listener *listener, const struct ps_method *method)
+void ps_rpc_listener_read_done(struct ps_rpc_listener *listener, enum ps_traffic traffic)
 {
-    struct ps_rpc_gate *gate = &listener->gates[method->traffic];
+    struct ps_rpc_gate *gate = &listener->gates[traffic];
     lock(listener);
     bool was_full = gate->n_reading >= listener->rpc->options.n_reads_max;
     gate->n_reading--;
@@ -195,18 +204,26 @@ void ps_rpc_listener_left(struct ps_rpc_listener *listener, const struct ps_meth
 
 static grpc_server *make_server(struct ps_rpc *rpc)
 {
+    const struct ps_rpc_options *options = &rpc->options;
     grpc_arg args[] = {
+        {.type = GRPC_ARG_POINTER,
+         .key = key_of(GRPC_ARG_RESOURCE_QUOTA),
+         .value = {.pointer = {.p = rpc->quota, .vtable = grpc_resource_quota_arg_vtable()}}},
         INTEGER_ARG(GRPC_ARG_ALLOW_REUSEPORT, 0), /* Else two servers share a port in silence. */
-        INTEGER_ARG(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, (int)rpc->options.n_message_bytes_max),
-        INTEGER_ARG(GRPC_ARG_MAX_CONCURRENT_STREAMS, STREAMS_PER_PEER),
-        INTEGER_ARG(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20),
+        INTEGER_ARG(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, (int)options->n_message_bytes_max),
+        INTEGER_ARG(GRPC_ARG_MAX_METADATA_SIZE, PS_RPC_METADATA_BYTES),
+        INTEGER_ARG(GRPC_ARG_MAX_CONCURRENT_STREAMS, PS_RPC_CALLS_PER_PEER),
+        INTEGER_ARG(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, PS_RPC_HANDSHAKE_MS),
+        INTEGER_ARG(GRPC_ARG_MAX_CONNECTION_IDLE_MS, PS_RPC_IDLE_MS),
+        INTEGER_ARG(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, PS_RPC_FRAME_BYTES),
         INTEGER_ARG(GRPC_ARG_HTTP2_BDP_PROBE, 0), /* It would let the window grow. */
-        INTEGER_ARG(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, WINDOW_BYTES),
-        INTEGER_ARG(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000),
+        INTEGER_ARG(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, PS_RPC_WINDOW_BYTES),
+        INTEGER_ARG(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, PS_RPC_PING_MIN_MS),
         INTEGER_ARG(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1),
-        INTEGER_ARG(GRPC_ARG_KEEPALIVE_TIME_MS, 10000),
-        INTEGER_ARG(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000),
-        INTEGER_ARG(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1), /* No gzip bombs. */
+        INTEGER_ARG(GRPC_ARG_KEEPALIVE_TIME_MS, (int)options->keepalive_ms),
+        INTEGER_ARG(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, (int)options->ping_answer_ms),
+        INTEGER_ARG(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1), /* No gzip bombs: */
+        INTEGER_ARG(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0), /* nothing is inflated. */
         INTEGER_ARG(GRPC_ARG_ENABLE_CHANNELZ, 0),
     };
     grpc_channel_args all = {.num_args = PS_ARRAY_LEN(args), .args = args};
@@ -295,12 +312,21 @@ static struct ps_rpc_listener *create(struct ps_rpc *rpc, const struct ps_method
     PS_ASSERT(failed == 0);
     for (int i = 0; i < PS_RPC_TRAFFIC_COUNT; i++) {
         ps_list_init(&listener->gates[i].idle);
+        ps_list_init(&listener->gates[i].reading);
+        ps_list_init(&listener->gates[i].others);
     }
+    ps_list_init(&listener->node);
+    lock_rpc(rpc);
+    ps_list_append(&rpc->listeners, &listener->node);
+    unlock_rpc(rpc);
     return listener;
 }
 
 static void destroy(struct ps_rpc_listener *listener)
 {
+    lock_rpc(listener->rpc);
+    ps_list_remove(&listener->node);
+    unlock_rpc(listener->rpc);
     grpc_server_destroy(listener->server);
     ps_rpc_address_release(listener->lock_fd);
     ps_rpc_calls_free(listener);

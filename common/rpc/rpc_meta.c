@@ -124,16 +124,27 @@ struct ps_context ps_rpc_meta_to_context(const grpc_metadata_array *pairs)
     return context;
 }
 
-grpc_metadata ps_rpc_meta_from_status(enum ps_status status)
+grpc_metadata ps_rpc_meta_number(const char *key, uint64_t number)
 {
-    return pair("ps-status", number_slice((uint64_t)status));
+    return pair(key, number_slice(number));
 }
 
-static enum ps_status status_of_code(grpc_status_code code, bool canceled)
+/*
+ * gRPC of any language says RESOURCE_EXHAUSTED for a message over a limit ("... larger than max
+ * ..."), which no waiting mends, and for a lack of memory or of calls, which it does.
+ */
+static bool says_too_large(const grpc_slice *words)
 {
-    switch (code) {
+    static const char sign[] = "larger than max";
+    size_t n_bytes = GRPC_SLICE_LENGTH(*words);
+    return memmem(GRPC_SLICE_START_PTR(*words), n_bytes, sign, sizeof(sign) - 1) != NULL;
+}
+
+static enum ps_status status_of_code(const struct ps_rpc_end *end)
+{
+    switch (end->code) {
     case GRPC_STATUS_OK: return PS_OK;
-    case GRPC_STATUS_CANCELLED: return canceled ? PS_ERR_CANCELED : PS_ERR_UNAVAIL;
+    case GRPC_STATUS_CANCELLED: return end->canceled ? PS_ERR_CANCELED : PS_ERR_UNAVAIL;
     case GRPC_STATUS_INVALID_ARGUMENT:
     case GRPC_STATUS_FAILED_PRECONDITION:
     case GRPC_STATUS_OUT_OF_RANGE: return PS_ERR_INVALID;
@@ -142,7 +153,8 @@ static enum ps_status status_of_code(grpc_status_code code, bool canceled)
     case GRPC_STATUS_ALREADY_EXISTS: return PS_ERR_EXISTS;
     case GRPC_STATUS_UNAUTHENTICATED:
     case GRPC_STATUS_PERMISSION_DENIED: return PS_ERR_DENIED;
-    case GRPC_STATUS_RESOURCE_EXHAUSTED: return PS_ERR_BUSY;
+    case GRPC_STATUS_RESOURCE_EXHAUSTED:
+        return says_too_large(end->words) ? PS_ERR_INVALID : PS_ERR_BUSY;
     case GRPC_STATUS_UNIMPLEMENTED: return PS_ERR_UNSUPPORTED;
     case GRPC_STATUS_DATA_LOSS: return PS_ERR_CORRUPT;
     case GRPC_STATUS_ABORTED:
@@ -155,17 +167,26 @@ static enum ps_status status_of_code(grpc_status_code code, bool canceled)
     return PS_ERR_INTERNAL; /* Codes come from the peer: one that nobody knows as well. */
 }
 
-enum ps_status ps_rpc_meta_to_status(const grpc_metadata_array *trailing, grpc_status_code code,
-                                     bool canceled)
+static uint32_t find_number(const grpc_metadata_array *pairs, const char *key)
 {
-    for (size_t i = 0; code != GRPC_STATUS_OK && i < trailing->count; i++) {
-        const grpc_metadata *at = &trailing->metadata[i];
-        uint64_t wire = key_is(at, "ps-status") ? parse_number(&at->value) : 0;
-        if (wire != 0) {
-            return ps_status_from_wire(wire > UINT32_MAX ? UINT32_MAX : (unsigned)wire);
+    for (size_t i = 0; i < pairs->count; i++) {
+        if (key_is(&pairs->metadata[i], key)) {
+            uint64_t number = parse_number(&pairs->metadata[i].value);
+            return number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
         }
     }
-    return status_of_code(code, canceled);
+    return 0;
+}
+
+enum ps_status ps_rpc_meta_to_status(const struct ps_rpc_end *end)
+{
+    uint32_t wire = end->code != GRPC_STATUS_OK ? find_number(end->trailing, "ps-status") : 0;
+    return wire != 0 ? ps_status_from_wire(wire) : status_of_code(end);
+}
+
+uint32_t ps_rpc_meta_to_retry_ms(const grpc_metadata_array *trailing)
+{
+    return find_number(trailing, "grpc-retry-pushback-ms");
 }
 
 grpc_slice ps_rpc_meta_reason(enum ps_status status, const char *reason)

@@ -176,10 +176,14 @@ static void destroy_msg(struct ps_msg *base)
     ps_mem_free(msg);
 }
 
+bool ps_rpc_msg_plain(const grpc_byte_buffer *buffer)
+{
+    return buffer->type == GRPC_BB_RAW && buffer->data.raw.compression == GRPC_COMPRESS_NONE;
+}
+
 struct ps_msg *ps_rpc_msg_create(struct ps_mem *mem, grpc_byte_buffer *buffer)
 {
-    /* Compression is off on both sides, so what arrives is raw. */
-    PS_ASSERT(buffer->type == GRPC_BB_RAW && buffer->data.raw.compression == GRPC_COMPRESS_NONE);
+    PS_ASSERT(ps_rpc_msg_plain(buffer)); /* Asked before. */
     size_t n_slices = buffer->data.raw.slice_buffer.count;
     struct rpc_msg *msg =
         ps_mem_alloc(mem, PS_MEM_CALLS, sizeof(*msg) + n_slices * sizeof(msg->slices[0]));

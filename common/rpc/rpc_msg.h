@@ -35,6 +35,12 @@ grpc_byte_buffer *ps_rpc_out_pack(struct ps_rpc_lender *lender, const struct ps_
 void ps_rpc_out_drop(const struct ps_out *out);
 
 /**
+ * Received as it is? A peer may compress although we never say that we can read it, and what it
+ * compressed arrives as it was sent.
+ */
+bool ps_rpc_msg_plain(const grpc_byte_buffer *buffer);
+
+/**
  * A message that owns `buffer` and shows its slices; one reference. NULL without memory, and then
  * the buffer is destroyed.
  */

@@ -85,8 +85,15 @@ void ps_rpc_requests_free(struct ps_rpc *rpc)
 /* What became of it, into the request; takes `received`. */
 static void judge(struct ps_rpc_request *impl, struct ps_request *request)
 {
-    enum ps_status status = ps_rpc_meta_to_status(&impl->trailing, impl->code, impl->canceled);
+    struct ps_rpc_end end = {
+        .trailing = &impl->trailing,
+        .code = impl->code,
+        .words = &impl->details,
+        .canceled = impl->canceled,
+    };
+    enum ps_status status = ps_rpc_meta_to_status(&end);
     request->reply = NULL;
+    request->retry_ms = status != PS_OK ? ps_rpc_meta_to_retry_ms(&impl->trailing) : 0;
     if (impl->too_large) {
         (void)ps_fail(&request->err, PS_ERR_INVALID, "%s: message over the limit of %zu bytes",
                       request->method, impl->channel->rpc->options.n_message_bytes_max);
@@ -102,6 +109,11 @@ static void judge(struct ps_rpc_request *impl, struct ps_request *request)
     }
     if (impl->received == NULL) {
         (void)ps_fail(&request->err, PS_ERR_INTERNAL, "%s: answer without a message",
+                      request->method);
+        return;
+    }
+    if (!ps_rpc_msg_plain(impl->received)) {
+        (void)ps_fail(&request->err, PS_ERR_UNSUPPORTED, "%s: the answer is compressed",
                       request->method);
         return;
     }

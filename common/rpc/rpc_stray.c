@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "rpc/rpc_impl.h"
-#include "rpc/rpc_meta.h"
+#include "rpc/rpc_refusal.h"
 
 struct stray {
     struct ps_rpc_tag arrived;
@@ -16,7 +16,7 @@ struct stray {
     grpc_call *call;
     grpc_call_details details;
     grpc_metadata_array metadata;
-    grpc_metadata status;
+    struct ps_rpc_refusal refusal;
     int canceled;
 };
 
@@ -34,24 +34,18 @@ static void on_answered(struct ps_rpc_tag *tag, bool ok PS_UNUSED)
 {
     struct stray *stray = PS_CONTAINER_OF(tag, struct stray, answered);
     struct ps_rpc_listener *listener = stray->listener;
-    ps_rpc_meta_drop(&stray->status, 1);
+    ps_rpc_refusal_drop(&stray->refusal);
     free_stray(stray);
     ps_rpc_listener_stray_left(listener);
 }
 
 static void answer(struct stray *stray)
 {
-    static const char words[] = "no such method";
-    grpc_slice reason = grpc_slice_from_static_string(words);
-    stray->status = ps_rpc_meta_from_status(PS_ERR_UNSUPPORTED);
+    ps_rpc_refusal_make(&stray->refusal, PS_ERR_UNSUPPORTED, "no such method", 0);
     grpc_op ops[3];
     memset(ops, 0, sizeof(ops));
     ops[0].op = GRPC_OP_SEND_INITIAL_METADATA;
-    ops[1].op = GRPC_OP_SEND_STATUS_FROM_SERVER;
-    ops[1].data.send_status_from_server.status = GRPC_STATUS_UNIMPLEMENTED;
-    ops[1].data.send_status_from_server.status_details = &reason;
-    ops[1].data.send_status_from_server.trailing_metadata_count = 1;
-    ops[1].data.send_status_from_server.trailing_metadata = &stray->status;
+    ps_rpc_refusal_fill(&stray->refusal, PS_ERR_UNSUPPORTED, &ops[1]);
     ops[2].op = GRPC_OP_RECV_CLOSE_ON_SERVER;
     ops[2].data.recv_close_on_server.cancelled = &stray->canceled;
     ps_rpc_batch(stray->call, ops, PS_ARRAY_LEN(ops), &stray->answered);

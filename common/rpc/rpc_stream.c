@@ -10,7 +10,8 @@
  *            send until it closes or releases) or the whole call has ended; of a server stream only
  *            in the last case
  *
- * Every batch holds a reference, the owner holds one until release.
+ * Every batch holds a reference, the owner holds one until release. Received messages are counted
+ * until they are let go, which may be long after the stream: the count has a life of its own.
  */
 #include <string.h>
 
@@ -19,6 +20,15 @@
 #include "rpc/rpc_impl.h"
 #include "rpc/rpc_meta.h"
 #include "rpc/rpc_msg.h"
+#include "rpc/rpc_refusal.h"
+
+/** How many received messages are with the receiver. */
+struct unread {
+    pthread_mutex_t lock;
+    uint32_t n_refs; /* The stream's and one per message. */
+    uint32_t n;
+    struct rpc_stream *paused; /* A reference: it reads on when a message is let go. */
+};
 
 struct rpc_stream {
     struct ps_stream base;
@@ -42,8 +52,9 @@ struct rpc_stream {
     grpc_status_code code;
     grpc_slice details;
     int canceled_by_peer;
-    grpc_metadata status; /* What the server sends. */
-    bool has_status;
+    struct ps_rpc_refusal refusal; /* What the server sends, if it is not OK. */
+    struct ps_rpc_guest guest;     /* Server. */
+    struct unread *unread;
 
     pthread_mutex_t lock; /* For what follows. */
     grpc_byte_buffer *unsent[PS_STREAM_UNSENT_MAX];
@@ -88,6 +99,29 @@ static void ref(struct rpc_stream *stream)
     (void)atomic_fetch_add_explicit(&stream->n_refs, 1, memory_order_relaxed);
 }
 
+static void unread_unlock(struct unread *unread)
+{
+    int failed = pthread_mutex_unlock(&unread->lock);
+    PS_ASSERT(failed == 0);
+}
+
+static void unread_lock(struct unread *unread)
+{
+    int failed = pthread_mutex_lock(&unread->lock);
+    PS_ASSERT(failed == 0);
+}
+
+static void unread_unref(struct unread *unread)
+{
+    unread_lock(unread);
+    uint32_t n_refs = --unread->n_refs;
+    unread_unlock(unread);
+    if (n_refs == 0) {
+        (void)pthread_mutex_destroy(&unread->lock);
+        ps_mem_free(unread);
+    }
+}
+
 static void unref(struct rpc_stream *stream)
 {
     if (atomic_fetch_sub_explicit(&stream->n_refs, 1, memory_order_acq_rel) != 1) {
@@ -99,8 +133,10 @@ static void unref(struct rpc_stream *stream)
     grpc_metadata_array_destroy(&stream->initial);
     grpc_metadata_array_destroy(&stream->trailing);
     grpc_slice_unref(stream->details);
-    if (stream->has_status) {
-        ps_rpc_meta_drop(&stream->status, 1);
+    ps_rpc_refusal_drop(&stream->refusal);
+    unread_unref(stream->unread);
+    if (listener != NULL) {
+        ps_rpc_guest_left(listener, &stream->guest);
     }
     grpc_call_unref(stream->call);
     (void)pthread_mutex_destroy(&stream->lock);
@@ -112,17 +148,14 @@ static void unref(struct rpc_stream *stream)
 
 /* ---- Sending ------------------------------------------------------------------------------- */
 
-static void fill_status_op(struct rpc_stream *stream, grpc_op *op, grpc_slice *reason)
+static void fill_status_op(struct rpc_stream *stream, grpc_op *op)
 {
     op->op = GRPC_OP_SEND_STATUS_FROM_SERVER;
-    op->data.send_status_from_server.status = (grpc_status_code)ps_status_grpc(stream->own_status);
+    op->data.send_status_from_server.status = GRPC_STATUS_OK;
     if (stream->own_status != PS_OK) {
-        *reason = ps_rpc_meta_reason(stream->own_status, NULL);
-        stream->status = ps_rpc_meta_from_status(stream->own_status);
-        stream->has_status = true;
-        op->data.send_status_from_server.trailing_metadata_count = 1;
-        op->data.send_status_from_server.trailing_metadata = &stream->status;
-        op->data.send_status_from_server.status_details = reason;
+        ps_rpc_refusal_make(&stream->refusal, stream->own_status, NULL,
+                            ps_status_retry_ms(stream->own_status));
+        ps_rpc_refusal_fill(&stream->refusal, stream->own_status, op);
     }
 }
 
@@ -159,7 +192,7 @@ static void destroy_unsent(const struct unsent *unsent)
 }
 
 /* Choose the next thing to send, if there is one and none is in flight. With the lock held. */
-static bool next_op(struct rpc_stream *stream, grpc_op *op, grpc_slice *reason)
+static bool next_op(struct rpc_stream *stream, grpc_op *op)
 {
     memset(op, 0, sizeof(*op));
     if (stream->writing) {
@@ -174,7 +207,7 @@ static bool next_op(struct rpc_stream *stream, grpc_op *op, grpc_slice *reason)
         if (stream->channel != NULL) {
             op->op = GRPC_OP_SEND_CLOSE_FROM_CLIENT;
         } else {
-            fill_status_op(stream, op, reason);
+            fill_status_op(stream, op);
         }
     } else {
         return false;
@@ -188,9 +221,8 @@ static bool next_op(struct rpc_stream *stream, grpc_op *op, grpc_slice *reason)
 static void pump(struct rpc_stream *stream)
 {
     grpc_op op;
-    grpc_slice reason;
     lock(stream);
-    bool something = next_op(stream, &op, &reason);
+    bool something = next_op(stream, &op);
     unlock(stream);
     if (something) {
         ps_rpc_batch(stream->call, &op, 1, &stream->wrote);
@@ -272,9 +304,9 @@ static void on_ended(struct ps_rpc_tag *tag, bool ok PS_UNUSED)
     lock(stream);
     stream->has_ended = true;
     if (stream->channel != NULL) {
-        stream->last_status = stream->aborted
-                                  ? stream->own_status
-                                  : ps_rpc_meta_to_status(&stream->trailing, stream->code, false);
+        struct ps_rpc_end end = {
+            .trailing = &stream->trailing, .code = stream->code, .words = &stream->details};
+        stream->last_status = stream->aborted ? stream->own_status : ps_rpc_meta_to_status(&end);
     } else {
         stream->broken = stream->canceled_by_peer != 0;
     }
@@ -337,6 +369,74 @@ static bool wanted(struct rpc_stream *stream)
     return !drop;
 }
 
+/* The receiver has let go of a message. Any thread, perhaps long after the stream. */
+static void on_let_go(void *arg)
+{
+    struct unread *unread = arg;
+    unread_lock(unread);
+    unread->n--;
+    struct rpc_stream *stream = unread->paused;
+    unread->paused = NULL;
+    unread_unlock(unread);
+    if (stream != NULL) {
+        read_next(stream);
+        unref(stream);
+    }
+    unread_unref(unread);
+}
+
+static void deliver(struct rpc_stream *stream, struct ps_msg *msg)
+{
+    struct unread *unread = stream->unread;
+    unread_lock(unread);
+    unread->n++;
+    unread->n_refs++;
+    unread_unlock(unread);
+    msg->let_go = on_let_go;
+    msg->let_go_arg = unread;
+    stream->events->message(stream->arg, msg);
+}
+
+/* Or wait until the receiver has let go of something. */
+static void read_on(struct rpc_stream *stream)
+{
+    struct unread *unread = stream->unread;
+    unread_lock(unread);
+    bool pause = unread->n >= PS_STREAM_UNREAD_MAX;
+    if (pause) {
+        ref(stream);
+        unread->paused = stream;
+    }
+    unread_unlock(unread);
+    if (!pause) {
+        read_next(stream);
+    }
+}
+
+/* @return NULL when the stream cannot go on: it loses nothing, or all */
+static struct ps_msg *take_received(struct rpc_stream *stream)
+{
+    grpc_byte_buffer *received = stream->received;
+    size_t n_bytes = grpc_byte_buffer_length(received);
+    bool plain = ps_rpc_msg_plain(received);
+    stream->received = NULL;
+    if (!plain || (stream->listener != NULL &&
+                   n_bytes > ps_rpc_bytes_max(stream->rpc, stream->method->traffic))) {
+        grpc_byte_buffer_destroy(received);
+        (void)grpc_call_cancel_with_status(
+            stream->call, plain ? GRPC_STATUS_INVALID_ARGUMENT : GRPC_STATUS_UNIMPLEMENTED,
+            plain ? "the message is longer than this method takes"
+                  : "compressed messages are not read",
+            NULL);
+        return NULL;
+    }
+    struct ps_msg *msg = ps_rpc_msg_create(stream->rpc->options.mem, received);
+    if (msg == NULL) {
+        (void)grpc_call_cancel(stream->call, NULL);
+    }
+    return msg;
+}
+
 static void on_read(struct ps_rpc_tag *tag, bool ok PS_UNUSED)
 {
     struct rpc_stream *stream = PS_CONTAINER_OF(tag, struct rpc_stream, read);
@@ -345,16 +445,16 @@ static void on_read(struct ps_rpc_tag *tag, bool ok PS_UNUSED)
         unref(stream);
         return;
     }
-    struct ps_msg *msg = ps_rpc_msg_create(stream->rpc->options.mem, stream->received);
-    stream->received = NULL;
-    if (msg == NULL) {
-        (void)grpc_call_cancel(stream->call, NULL); /* A stream loses nothing, or all. */
-    } else if (wanted(stream)) {
-        stream->events->message(stream->arg, msg);
+    if (stream->listener != NULL) {
+        ps_rpc_guest_spoke(stream->listener, &stream->guest);
+    }
+    struct ps_msg *msg = take_received(stream);
+    if (msg != NULL && wanted(stream)) {
+        deliver(stream, msg);
     } else {
         ps_msg_unref(msg);
     }
-    read_next(stream);
+    read_on(stream);
     unref(stream);
 }
 
@@ -363,9 +463,14 @@ static void on_read(struct ps_rpc_tag *tag, bool ok PS_UNUSED)
 static struct rpc_stream *create(struct ps_rpc *rpc, grpc_call *call)
 {
     struct rpc_stream *stream = ps_mem_alloc(rpc->options.mem, PS_MEM_CALLS, sizeof(*stream));
-    if (stream == NULL) {
+    struct unread *unread = ps_mem_alloc(rpc->options.mem, PS_MEM_CALLS, sizeof(*unread));
+    if (stream == NULL || unread == NULL) {
+        ps_mem_free(stream);
+        ps_mem_free(unread);
         return NULL;
     }
+    unread->n_refs = 1;
+    stream->unread = unread;
     stream->base.transport = &rpc->base;
     stream->rpc = rpc;
     stream->call = call;
@@ -379,6 +484,7 @@ static struct rpc_stream *create(struct ps_rpc *rpc, grpc_call *call)
     grpc_metadata_array_init(&stream->initial);
     grpc_metadata_array_init(&stream->trailing);
     int failed = pthread_mutex_init(&stream->lock, NULL);
+    failed |= pthread_mutex_init(&unread->lock, NULL);
     PS_ASSERT(failed == 0);
     atomic_store(&stream->n_refs, 1); /* The owner's. */
     return stream;
@@ -402,6 +508,8 @@ bool ps_rpc_stream_begin(struct ps_rpc_slot *slot)
     grpc_metadata_array_destroy(&slot->metadata);
     stream->listener = slot->listener;
     stream->method = slot->method;
+    ps_rpc_guest_init(&stream->guest, slot->method->traffic, stream->call);
+    ps_rpc_guest_open(stream->listener, &stream->guest);
 
     grpc_op op;
     memset(&op, 0, sizeof(op));
@@ -513,12 +621,16 @@ void ps_rpc_stream_close(struct ps_stream *base, enum ps_status status)
     struct rpc_stream *stream = stream_of(base);
     struct unsent unsent = {.n = 0};
     bool cancel = false;
+    bool leaving = false;
+    size_t n_unsent_bytes = 0;
     lock(stream);
     bool again = stream->close_asked && (status == PS_OK || stream->listener != NULL);
     if (!stream->has_ended && !again) {
         stream->mute = true;
         stream->close_asked = true;
         stream->own_status = status;
+        leaving = stream->listener != NULL;
+        n_unsent_bytes = stream->n_unsent_bytes;
         if (stream->channel != NULL && status != PS_OK) {
             stream->aborted = true;
             cancel = true;
@@ -527,6 +639,9 @@ void ps_rpc_stream_close(struct ps_stream *base, enum ps_status status)
     }
     unlock(stream);
     destroy_unsent(&unsent);
+    if (leaving) {
+        ps_rpc_guest_leave(stream->listener, &stream->guest, n_unsent_bytes);
+    }
     if (cancel) {
         (void)grpc_call_cancel(stream->call, NULL);
     } else {

@@ -34,6 +34,7 @@ struct sim_request {
     struct sim_event answer;
     bool answered;
     struct ps_error err;
+    uint32_t retry_ms;
     struct ps_msg *reply;
     uint32_t n_refs; /* Caller, departure, copies. */
 };
@@ -56,6 +57,7 @@ struct sim_copy {
     uint64_t until_ns;
     bool original; /* The caller waits for its answer. */
     enum ps_status status;
+    uint32_t retry_ms; /* 0: as usual for the status. */
     struct ps_error reason;
     struct sim_load *load;
     struct ps_msg *reply;
@@ -102,6 +104,7 @@ static void run_answer(struct sim_event *event)
               rpc->reply != NULL ? rpc->reply->n_bytes : 0);
     request->err = rpc->err;
     request->reply = rpc->reply;
+    request->retry_ms = rpc->err.status != PS_OK ? rpc->retry_ms : 0;
     request->impl = NULL;
     rpc->request = NULL;
     rpc->channel->n_users--;
@@ -124,6 +127,7 @@ static void answer(struct sim_request *rpc, enum ps_status status, struct ps_msg
         return;
     }
     rpc->answered = true;
+    rpc->retry_ms = rpc->retry_ms != 0 ? rpc->retry_ms : ps_status_retry_ms(status);
     sim_event_stop(rpc->net->world, &rpc->end);
     set_error(&rpc->err, status, reason);
     rpc->reply = reply;
@@ -380,6 +384,7 @@ static void run_travel(struct sim_event *event)
         copy->reply = NULL;
         if (!copy->rpc->node->crashed) {
             copy->rpc->server = copy->server;
+            copy->rpc->retry_ms = copy->rpc->answered ? copy->rpc->retry_ms : copy->retry_ms;
             answer(copy->rpc, copy->status, msg, copy->reason.text);
         } else {
             ps_msg_unref(msg);
@@ -419,6 +424,11 @@ uint32_t sim_call_time_left_ms(struct ps_call *base)
     const struct sim_copy *copy = copy_of(base);
     uint64_t now_ns = copy->rpc->net->world->now_ns;
     return copy->until_ns > now_ns ? (uint32_t)((copy->until_ns - now_ns) / SIM_MS) : 0;
+}
+
+void sim_call_retry_after(struct ps_call *base, uint32_t retry_ms)
+{
+    copy_of(base)->retry_ms = retry_ms;
 }
 
 void sim_call_finish(struct ps_call *base, enum ps_status status, const struct ps_out *out,

@@ -178,6 +178,7 @@ static const struct ps_transport_ops ops = {
     .call_context = sim_call_context,
     .call_gone = sim_call_gone,
     .call_time_left_ms = sim_call_time_left_ms,
+    .call_retry_after = sim_call_retry_after,
     .call_finish = sim_call_finish,
 };
 

@@ -79,6 +79,7 @@ struct ps_msg *sim_call_take_request(struct ps_call *base);
 const struct ps_context *sim_call_context(struct ps_call *base);
 bool sim_call_gone(struct ps_call *base);
 uint32_t sim_call_time_left_ms(struct ps_call *base);
+void sim_call_retry_after(struct ps_call *base, uint32_t retry_ms);
 void sim_call_finish(struct ps_call *base, enum ps_status status, const struct ps_out *out,
                      const char *reason);
 void sim_calls_abandon(struct sim_listener *listener);

@@ -33,6 +33,7 @@ struct sim_end {
     struct item *first;     /* Inbox, FIFO. */
     struct item **last;
     uint32_t n_items;
+    uint32_t n_unread; /* Delivered and not yet let go; keeps the pair. */
     size_t n_bytes;
     uint64_t last_ns;  /* Arrival of the last item. */
     uint64_t end_ns;   /* When `ended`: the owner hears not before. */
@@ -96,7 +97,8 @@ static void drop_inbox(struct sim_end *end)
 static void schedule(struct sim_end *end)
 {
     struct sim_world *world = end->pair->net->world;
-    if (!end->started || end->closed || (end->first == NULL && !end->ended)) {
+    if (!end->started || end->closed || (end->first == NULL && !end->ended) ||
+        end->n_unread >= PS_STREAM_UNREAD_MAX) {
         return;
     }
     uint64_t at_ns = end->first != NULL ? end->first->at_ns : end->end_ns;
@@ -223,12 +225,14 @@ static void drained(struct sim_end *end)
     }
 }
 
+static void on_let_go(void *arg);
+
 static void run_deliver(struct sim_event *event)
 {
     struct sim_end *end = PS_CONTAINER_OF(event, struct sim_end, deliver);
     struct sim_net *net = end->pair->net;
     uint64_t now_ns = net->world->now_ns;
-    if (held_back(end)) {
+    if (end->n_unread >= PS_STREAM_UNREAD_MAX || held_back(end)) {
         return;
     }
     if (end->first == NULL) {
@@ -254,6 +258,9 @@ static void run_deliver(struct sim_event *event)
     }
     struct ps_msg *msg = end->first->msg;
     drop_first(end);
+    end->n_unread++;
+    msg->let_go = on_let_go;
+    msg->let_go_arg = end;
     schedule(end);
     if (end->first == NULL) {
         drained(end);
@@ -290,6 +297,22 @@ static void free_pair(struct sim_pair *pair)
     ps_list_remove(&pair->entry);
     ps_list_remove(&pair->served);
     ps_mem_free(pair);
+}
+
+static void free_if_left(struct sim_pair *pair)
+{
+    if (pair->client.released && pair->server.released && pair->client.n_unread == 0 &&
+        pair->server.n_unread == 0) {
+        free_pair(pair);
+    }
+}
+
+static void on_let_go(void *arg)
+{
+    struct sim_end *end = arg;
+    end->n_unread--;
+    schedule(end);
+    free_if_left(end->pair);
 }
 
 static void refuse(struct sim_pair *pair, enum ps_status status)
@@ -468,9 +491,7 @@ void sim_stream_release(struct ps_stream *base)
     }
     end->released = true;
     drop_inbox(end);
-    if (end->peer->released) {
-        free_pair(pair);
-    }
+    free_if_left(pair);
 }
 
 void sim_streams_abandon(struct sim_listener *listener)

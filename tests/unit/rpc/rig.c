@@ -107,6 +107,18 @@ static void answer_status(void *arg PS_UNUSED, struct ps_call *call)
     ps_call_finish(call, (enum ps_status)text[0], NULL, text[1] != '\0' ? text + 1 : NULL);
 }
 
+static void answer_later(void *arg PS_UNUSED, struct ps_call *call)
+{
+    uint8_t ask[2];
+    const struct ps_msg *msg = ps_call_request(call);
+    struct ps_cursor cursor = ps_cursor_over(msg->slices, msg->n_slices);
+    ps_cursor_copy(&cursor, ask, sizeof(ask));
+    if (ask[1] != 0) {
+        ps_call_retry_after(call, ask[1] * 100u);
+    }
+    ps_call_finish(call, (enum ps_status)ask[0], NULL, NULL);
+}
+
 static void answer_context(void *arg PS_UNUSED, struct ps_call *call)
 {
     struct ps_context context = *ps_call_context(call);
@@ -166,6 +178,7 @@ static void accept_hold(void *arg PS_UNUSED, struct ps_stream *stream)
 const struct ps_method rig_methods[] = {
     {"/t.T/Echo", PS_TRAFFIC_DATA, PS_ROLE_ANY, PS_METHOD_UNARY, echo, NULL, NULL},
     {"/t.T/Status", PS_TRAFFIC_CONTROL, PS_ROLE_ANY, PS_METHOD_UNARY, answer_status, NULL, NULL},
+    {"/t.T/Later", PS_TRAFFIC_CONTROL, PS_ROLE_ANY, PS_METHOD_UNARY, answer_later, NULL, NULL},
     {"/t.T/Context", PS_TRAFFIC_CONTROL, PS_ROLE_WORKER, PS_METHOD_UNARY, answer_context, NULL,
      NULL},
     {"/t.T/Park", PS_TRAFFIC_DATA, PS_ROLE_ANY, PS_METHOD_UNARY, park, NULL, NULL},

@@ -4,9 +4,9 @@
  * unit/rpc/rig.h — a transport of some kind, a server on it, and waiting without sleeping.
  *
  * The server's methods: Echo answers what it got, borrowing it; Status answers the status in the
- * first byte with the rest as reason; Context answers its struct ps_context; Park keeps the call
- * for the test; Nobody admits no role; Chat echoes a stream; Hold keeps a stream for the test, and
- * so does Listen, which is a server stream.
+ * first byte with the rest as reason; Later the same with a wish for the next try; Context answers
+ * its struct ps_context; Park keeps the call for the test; Nobody admits no role; Chat echoes a
+ * stream; Hold keeps a stream for the test, and so does Listen, which is a server stream.
  */
 #include <stdatomic.h>
 #include <stdbool.h>

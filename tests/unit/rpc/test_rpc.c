@@ -16,6 +16,8 @@
 
 #include "lib/test_main.h"
 #include "unit/rpc/rig.h"
+#include "unit/rpc/test_guard.h"
+#include "unit/rpc/test_refusal.h"
 #include "unit/rpc/transport_contract.h"
 
 static struct ps_out out_of(const void *data, size_t n_bytes)
@@ -392,4 +394,4 @@ static Suite *suite_rpc(void)
     return suite;
 }
 
-PS_TEST_MAIN(suite_transport_contract, suite_rpc)
+PS_TEST_MAIN(suite_transport_contract, suite_rpc, suite_guard, suite_refusal)

@@ -115,6 +115,33 @@ START_TEST(every_status_and_its_reason_reach_the_caller)
 }
 END_TEST
 
+/* The first byte is the status, the second what the server asks for in hundreds of ms. */
+START_TEST(a_refusal_says_when_to_come_again)
+{
+    static const struct {
+        char ask[2];
+        uint32_t retry_ms;
+    } rows[] = {
+        {{PS_ERR_BUSY, 0}, PS_RETRY_BUSY_MS},
+        {{PS_ERR_NOMEM, 0}, PS_RETRY_BUSY_MS},
+        {{PS_ERR_NOT_YET, 0}, PS_RETRY_NOT_YET_MS},
+        {{PS_ERR_INVALID, 0}, 0},
+        {{PS_ERR_BUSY, 70}, 7000},
+        {{PS_ERR_UNAVAIL, 3}, 300},
+        {{PS_OK, 3}, 0},
+    };
+    struct rig rig;
+    rig_start(&rig, kind_of(_i));
+    for (size_t i = 0; i < PS_ARRAY_LEN(rows); i++) {
+        struct ask ask = {.request = {.retry_ms = 77, .out = out_of(rows[i].ask, 2)}};
+        ck_assert_int_eq(ask_run(&ask, &rig, "/t.T/Later"), rows[i].ask[0]);
+        ck_assert_uint_eq(ask.request.retry_ms, rows[i].retry_ms);
+        ask_free(&ask);
+    }
+    rig_close(&rig);
+}
+END_TEST
+
 START_TEST(the_context_travels_along)
 {
     struct rig rig;
@@ -572,6 +599,77 @@ START_TEST(a_stream_that_nobody_reads_becomes_busy)
 }
 END_TEST
 
+/* A receiver that keeps what it gets. */
+struct hoarder {
+    struct rig *rig;
+    struct ps_msg *msgs[PS_STREAM_UNREAD_MAX * 3];
+    int n_msgs;
+    int n_closed;
+};
+
+static void hoard(void *arg, struct ps_msg *msg)
+{
+    struct hoarder *hoarder = arg;
+    ck_assert_int_lt(hoarder->n_msgs, (int)PS_ARRAY_LEN(hoarder->msgs));
+    hoarder->msgs[hoarder->n_msgs] = msg;
+    rig_add(hoarder->rig, &hoarder->n_msgs);
+}
+
+static void hoard_closed(void *arg, enum ps_status status PS_UNUSED)
+{
+    struct hoarder *hoarder = arg;
+    rig_add(hoarder->rig, &hoarder->n_closed);
+}
+
+static void let_things_happen(struct rig *rig)
+{
+    for (int i = 0; i < 20; i++) {
+        struct ask ask = {0};
+        ck_assert_int_eq(ask_run(&ask, rig, "/t.T/Echo"), PS_OK);
+        ask_free(&ask);
+    }
+}
+
+START_TEST(a_stream_brings_no_more_than_its_receiver_lets_go)
+{
+    enum {
+        MAX = PS_STREAM_UNREAD_MAX,
+        N = MAX * 3
+    };
+    static const struct ps_stream_events events = {hoard, hoard_closed};
+    struct rig rig;
+    struct talk client = {0};
+    struct hoarder hoarder = {.rig = &rig};
+    rig_start(&rig, kind_of(_i));
+    talk_open(&client, &rig, "/t.T/Hold");
+    for (int i = 0; i < N; i++) {
+        send_number(&client, i);
+    }
+    ps_stream_close(client.stream, PS_OK);
+    rig_wait(&rig, &rig.n_parked, 1);
+    ps_stream_start(rig.held, &events, &hoarder);
+    rig_wait(&rig, &hoarder.n_msgs, MAX);
+    let_things_happen(&rig);
+    ck_assert_int_eq(hoarder.n_msgs, MAX);
+    for (int i = 0; i < N; i++) {
+        int n_msgs = i + MAX < N ? i + MAX : N;
+        rig_wait(&rig, &hoarder.n_msgs, n_msgs);
+        let_things_happen(&rig);
+        ck_assert_int_eq(hoarder.n_msgs, n_msgs);
+        if (i < N - 1) {
+            ps_msg_unref(hoarder.msgs[i]);
+        }
+    }
+    rig_wait(&rig, &hoarder.n_closed, 1);
+    ps_stream_release(rig.held);
+    rig_wait(&rig, &client.n_closed, 1);
+    ps_stream_release(client.stream);
+    ps_msg_unref(hoarder.msgs[N - 1]); /* After the stream: nothing of it is touched any more. */
+    rig_close(&rig);
+    ck_assert_int_eq(hoarder.n_closed, 1);
+}
+END_TEST
+
 START_TEST(a_stream_to_nobody_is_closed)
 {
     struct rig rig;
@@ -598,6 +696,7 @@ Suite *suite_transport_contract(void)
         an_empty_message_is_a_message,
         large_messages_arrive_byte_for_byte,
         every_status_and_its_reason_reach_the_caller,
+        a_refusal_says_when_to_come_again,
         the_context_travels_along,
         unknown_methods_are_unsupported,
         a_method_for_no_role_denies,
@@ -618,6 +717,7 @@ Suite *suite_transport_contract(void)
         a_listener_that_gives_up_is_noticed,
         a_stop_breaks_server_streams_on_both_sides,
         a_stream_that_nobody_reads_becomes_busy,
+        a_stream_brings_no_more_than_its_receiver_lets_go,
         a_stream_to_nobody_is_closed,
     };
     Suite *suite = suite_create("transport_contract");

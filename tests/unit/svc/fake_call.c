@@ -21,6 +21,7 @@ struct fake_call {
     uint32_t n_finished;
     bool gone;
     uint32_t time_left_ms;
+    uint32_t retry_ms;
     enum ps_status status;
     char reason[PS_ERROR_TEXT_BYTES];
     uint8_t *head;
@@ -102,6 +103,11 @@ static uint32_t time_left_ms(struct ps_call *base)
     return fake_of(base)->time_left_ms;
 }
 
+static void retry_after(struct ps_call *base, uint32_t retry_ms)
+{
+    fake_of(base)->retry_ms = retry_ms;
+}
+
 static void finish(struct ps_call *base, enum ps_status status, const struct ps_out *out,
                    const char *reason)
 {
@@ -134,6 +140,7 @@ static const struct ps_transport_ops ops = {
     .call_take_request = take_request,
     .call_gone = gone,
     .call_time_left_ms = time_left_ms,
+    .call_retry_after = retry_after,
     .call_finish = finish,
 };
 static struct ps_transport transport = {.ops = &ops};
@@ -158,6 +165,11 @@ struct ps_call *fake_call_base(struct fake_call *call)
 void fake_call_give_up(struct fake_call *call)
 {
     call->gone = true;
+}
+
+uint32_t fake_call_retry_ms(const struct fake_call *call)
+{
+    return call->retry_ms;
 }
 
 void fake_call_time_left(struct fake_call *call, uint32_t ms)

@@ -29,6 +29,8 @@ void fake_call_time_left(struct fake_call *call, uint32_t ms);
 bool fake_call_finished(const struct fake_call *call);
 enum ps_status fake_call_status(const struct fake_call *call);
 const char *fake_call_reason(const struct fake_call *call);
+/** The wait that the handler asked for; 0: it left that to the transport. */
+uint32_t fake_call_retry_ms(const struct fake_call *call);
 
 /** The reply, read as a client reads it. The call must be finished with PS_OK. */
 const struct ps_data_reply *fake_call_reply(struct fake_call *call);
