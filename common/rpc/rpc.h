@@ -15,10 +15,13 @@
 
 struct ps_rpc;
 
-#define PS_RPC_DATA_QUEUES_MAX 8u
-#define PS_RPC_CALLS_MAX       4096u /* Default: every session may park one pull per lane. */
-#define PS_RPC_READS_MAX       64u   /* Default: at most 256 MiB of messages half arrived. */
-#define PS_RPC_READS_PER_PEER  16u   /* Default: four slow connections do not take all places. */
+#define PS_RPC_DATA_QUEUES_MAX  8u
+#define PS_RPC_CALLS_MAX        4096u /* Default: every session may park one pull per lane. */
+#define PS_RPC_READS_MAX        64u   /* Default: 256 MiB of messages half arrived ... */
+#define PS_RPC_READS_PER_PEER   16u   /* ... by four connections or more ... */
+#define PS_RPC_READS_OWN        2u    /* ... and so many that each connection has in any case. */
+#define PS_RPC_WAITING_MAX      4096u /* Calls that wait for such a place; then BUSY. */
+#define PS_RPC_OPENING_PER_PEER 64u   /* Streams that say nothing yet. */
 
 #define PS_RPC_CALLS_PER_PEER 256u /* On one connection: each session parks a pull, one pushes. */
 #define PS_RPC_WINDOW_BYTES   (1u << 20) /* Of a message that nobody reads yet. */
@@ -40,7 +43,7 @@ struct ps_rpc_options {
     uint32_t n_data_queues;     /* Threads for data; 1 to PS_RPC_DATA_QUEUES_MAX; default 1. */
     size_t n_message_bytes_max; /* Both directions; default PS_MESSAGE_BYTES_MAX. */
     uint32_t n_calls_max; /* Per listener and class of traffic: under way; more wait outside. */
-    uint32_t n_reads_max; /* Of these, requests that are just arriving. */
+    uint32_t n_reads_max; /* Of these, requests that are just arriving; see PS_RPC_READS_OWN. */
     uint32_t n_reads_per_peer; /* Of these, of one connection; more wait their turn. */
     uint32_t passage_ms;       /* Default PS_PASSAGE_MS. */
     uint32_t crowded_ms;       /* Default PS_PASSAGE_CROWDED_MS. */

@@ -205,10 +205,10 @@ static enum ps_status examine(struct ps_rpc_call *call, bool ok, const char **re
     return ps_rpc_listener_canceling(call->listener) ? PS_ERR_UNAVAIL : PS_OK;
 }
 
-/* A place has become free, and its connection may have more to say. */
-static void read_next(struct ps_rpc_listener *listener, enum ps_traffic traffic, uint64_t peer)
+/* A place has become free, and somebody may wait for it. */
+static void read_next(struct ps_rpc_listener *listener, enum ps_traffic traffic)
 {
-    struct ps_rpc_guest *next = ps_rpc_guest_next(listener, traffic, peer);
+    struct ps_rpc_guest *next = ps_rpc_guest_next(listener, traffic);
     if (next != NULL) {
         read_request(PS_CONTAINER_OF(next, struct ps_rpc_call, guest));
     }
@@ -232,8 +232,15 @@ static void on_read(struct ps_rpc_tag *tag, bool ok)
         call->received = NULL;
     }
     ps_rpc_listener_read_done(listener, call->method->traffic);
-    read_next(listener, call->method->traffic, call->guest.peer);
+    read_next(listener, call->method->traffic);
     unref(call);
+}
+
+/* Without reading it. */
+static void refuse(struct ps_rpc_call *call, enum ps_status status)
+{
+    answer(call, status, NULL, NULL);
+    unref(call); /* The read's. */
 }
 
 bool ps_rpc_call_begin(struct ps_rpc_slot *slot)
@@ -255,14 +262,17 @@ bool ps_rpc_call_begin(struct ps_rpc_slot *slot)
     ps_rpc_guest_init(&call->guest, slot->method->traffic, call->call);
     atomic_store(&call->n_refs, 3); /* closed, read, and finish, which hands it to wrote. */
 
-    bool may_read = ps_rpc_guest_enter(slot->listener, &call->guest);
+    enum ps_rpc_entry entry = ps_rpc_guest_enter(slot->listener, &call->guest);
     grpc_op op;
     memset(&op, 0, sizeof(op));
     op.op = GRPC_OP_RECV_CLOSE_ON_SERVER;
     op.data.recv_close_on_server.cancelled = &call->canceled;
     ps_rpc_batch(call->call, &op, 1, &call->closed);
-    if (may_read) {
-        read_request(call);
+    switch (entry) {
+    case PS_RPC_ENTRY_READ: read_request(call); break;
+    case PS_RPC_ENTRY_WAIT: break;
+    case PS_RPC_ENTRY_BUSY: refuse(call, PS_ERR_BUSY); break;
+    case PS_RPC_ENTRY_NOMEM: refuse(call, PS_ERR_NOMEM); break;
     }
     return true;
 }

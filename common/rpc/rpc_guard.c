@@ -3,15 +3,17 @@
  * until a deadline that the peer chooses.
  *
  *   unary    arrives --+--> READING --whole--> HANDLED --finish--> LEAVING --> gone
- *                      +--> WAITING: its connection holds enough reading places
+ *                      +--> WAITING: all places are taken, or enough by its connection
  *   stream   OPENING: nothing said yet --first message--> HANDLED --close--> LEAVING --> gone
  *
- * Each stage but HANDLED has an end in time, after which the call is cancelled. While all places
- * of its class of traffic are taken, whoever has not said all has to make way sooner.
+ * Whatever the others do, a connection has some places of its own: who holds many of them open
+ * harms itself. Each stage but HANDLED has an end in time, after which the call is cancelled; while
+ * no call can be let in any more, whoever has not said all has to make way sooner.
  */
 #include <grpc/support/alloc.h>
 
 #include "base/assert.h"
+#include "base/mem.h"
 #include "os/clock.h"
 #include "rpc/rpc_impl.h"
 
@@ -55,23 +57,15 @@ static uint64_t passage_ms(const struct ps_rpc_listener *listener, size_t n_byte
     return listener->rpc->options.passage_ms + n_bytes / PS_PASSAGE_BYTES_PER_MS;
 }
 
-/* With the lock held. */
-static void move_to(struct ps_rpc_guest *guest, struct ps_list *list, enum ps_rpc_stage stage)
+void ps_rpc_gate_init(struct ps_rpc_gate *gate)
 {
-    if (guest->stage != PS_RPC_HANDLED) {
-        ps_list_remove(&guest->node);
+    ps_list_init(&gate->idle);
+    ps_list_init(&gate->reading);
+    ps_list_init(&gate->others);
+    ps_list_init(&gate->turns);
+    for (uint32_t i = 0; i < PS_RPC_PEER_BUCKETS; i++) {
+        ps_list_init(&gate->peers[i]);
     }
-    guest->stage = stage;
-    if (list != NULL) {
-        ps_list_append(list, &guest->node);
-    }
-}
-
-static void set_time(struct ps_rpc_guest *guest, uint64_t allowed_ms)
-{
-    guest->since_ms = ps_clock_ms();
-    guest->until_ms = guest->since_ms + allowed_ms;
-    guest->told_to_go = false;
 }
 
 void ps_rpc_guest_init(struct ps_rpc_guest *guest, enum ps_traffic traffic, grpc_call *call)
@@ -80,36 +74,138 @@ void ps_rpc_guest_init(struct ps_rpc_guest *guest, enum ps_traffic traffic, grpc
     guest->traffic = traffic;
     guest->stage = PS_RPC_HANDLED;
     guest->call = call;
+    guest->peer = NULL;
+}
+
+/* What follows needs the lock, up to the functions for others. */
+
+static struct ps_rpc_peer *peer_join(struct ps_rpc_listener *listener, struct ps_rpc_gate *gate,
+                                     uint64_t id)
+{
+    struct ps_list *bucket = &gate->peers[id % PS_RPC_PEER_BUCKETS];
+    ps_list_for_each (at, bucket) {
+        struct ps_rpc_peer *peer = PS_CONTAINER_OF(at, struct ps_rpc_peer, node);
+        if (peer->id == id) {
+            peer->n_guests++;
+            return peer;
+        }
+    }
+    struct ps_rpc_peer *peer =
+        ps_mem_alloc(listener->rpc->options.mem, PS_MEM_CALLS, sizeof(*peer));
+    if (peer != NULL) {
+        peer->id = id;
+        peer->n_guests = 1;
+        ps_list_init(&peer->turn);
+        ps_list_init(&peer->waiting);
+        ps_list_append(bucket, &peer->node);
+    }
+    return peer;
+}
+
+static void peer_part(struct ps_rpc_guest *guest)
+{
+    struct ps_rpc_peer *peer = guest->peer;
+    guest->peer = NULL;
+    peer->n_guests--;
+    if (peer->n_guests == 0) {
+        ps_list_remove(&peer->node);
+        ps_mem_free(peer);
+    }
+}
+
+/* Out of whatever stage it is in. */
+static void take_out(struct ps_rpc_gate *gate, struct ps_rpc_guest *guest)
+{
+    struct ps_rpc_peer *peer = guest->peer;
+    ps_list_remove(&guest->node);
+    switch (guest->stage) {
+    case PS_RPC_WAITING:
+        gate->n_waiting--;
+        if (ps_list_empty(&peer->waiting)) {
+            ps_list_remove(&peer->turn);
+        }
+        break;
+    case PS_RPC_READING: peer->n_reading--; break;
+    case PS_RPC_OPENING: peer->n_opening--; break;
+    case PS_RPC_HANDLED:
+    case PS_RPC_LEAVING: break;
+    }
+    guest->stage = PS_RPC_HANDLED;
+}
+
+static void put_in(struct ps_rpc_guest *guest, struct ps_list *list, enum ps_rpc_stage stage,
+                   uint64_t allowed_ms)
+{
+    guest->stage = stage;
+    guest->since_ms = ps_clock_ms();
+    guest->until_ms = guest->since_ms + allowed_ms;
+    guest->told_to_go = false;
+    ps_list_append(list, &guest->node);
 }
 
 /* ---- Requests ------------------------------------------------------------------------------ */
 
 static bool place_free(const struct ps_rpc_listener *listener, const struct ps_rpc_gate *gate,
-                       uint64_t peer)
+                       const struct ps_rpc_peer *peer)
 {
-    uint32_t n = 0;
-    ps_list_for_each (at, &gate->reading) {
-        n += PS_CONTAINER_OF(at, struct ps_rpc_guest, node)->peer == peer ? 1 : 0;
-    }
-    return n < listener->rpc->options.n_reads_per_peer;
+    const struct ps_rpc_options *options = &listener->rpc->options;
+    return peer->n_reading < PS_RPC_READS_OWN ||
+           (peer->n_reading < options->n_reads_per_peer && gate->n_reading < options->n_reads_max);
 }
 
-bool ps_rpc_guest_enter(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest)
+static void begin_reading(struct ps_rpc_gate *gate, struct ps_rpc_guest *guest, uint64_t allowed_ms)
+{
+    put_in(guest, &gate->reading, PS_RPC_READING, allowed_ms);
+    guest->peer->n_reading++;
+    gate->n_reading++;
+    gate->n_live++;
+}
+
+static void begin_waiting(struct ps_rpc_gate *gate, struct ps_rpc_guest *guest, uint64_t allowed_ms)
+{
+    struct ps_rpc_peer *peer = guest->peer;
+    if (ps_list_empty(&peer->waiting)) {
+        ps_list_append(&gate->turns, &peer->turn);
+    }
+    put_in(guest, &peer->waiting, PS_RPC_WAITING, allowed_ms);
+    gate->n_waiting++;
+}
+
+static uint64_t reading_ms(const struct ps_rpc_listener *listener, enum ps_traffic traffic)
+{
+    return passage_ms(listener, ps_rpc_bytes_max(listener->rpc, traffic));
+}
+
+static enum ps_rpc_entry enter(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest,
+                               uint64_t id)
 {
     struct ps_rpc_gate *gate = gate_of(listener, guest);
-    guest->peer = peer_of(guest->call);
-    lock(&listener->lock);
-    set_time(guest, passage_ms(listener, ps_rpc_bytes_max(listener->rpc, guest->traffic)));
-    bool may_read = place_free(listener, gate, guest->peer);
-    if (may_read) {
-        move_to(guest, &gate->reading, PS_RPC_READING);
-        gate->n_reading++;
-    } else {
-        move_to(guest, &gate->others, PS_RPC_WAITING);
-        gate->n_waiting++;
+    uint64_t allowed_ms = reading_ms(listener, guest->traffic);
+    guest->peer = peer_join(listener, gate, id);
+    if (guest->peer == NULL) {
+        gate->n_live++;
+        return PS_RPC_ENTRY_NOMEM;
     }
+    if (place_free(listener, gate, guest->peer)) {
+        begin_reading(gate, guest, allowed_ms);
+        return PS_RPC_ENTRY_READ;
+    }
+    if (gate->n_waiting < PS_RPC_WAITING_MAX) {
+        begin_waiting(gate, guest, allowed_ms);
+        return PS_RPC_ENTRY_WAIT;
+    }
+    peer_part(guest);
+    gate->n_live++; /* Until it has been told. */
+    return PS_RPC_ENTRY_BUSY;
+}
+
+enum ps_rpc_entry ps_rpc_guest_enter(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest)
+{
+    uint64_t id = peer_of(guest->call);
+    lock(&listener->lock);
+    enum ps_rpc_entry entry = enter(listener, guest, id);
     unlock(&listener->lock);
-    return may_read;
+    return entry;
 }
 
 bool ps_rpc_guest_give_up(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest)
@@ -118,9 +214,8 @@ bool ps_rpc_guest_give_up(struct ps_rpc_listener *listener, struct ps_rpc_guest 
     lock(&listener->lock);
     bool waiting = guest->stage == PS_RPC_WAITING;
     if (waiting) {
-        move_to(guest, &gate->reading, PS_RPC_READING);
-        gate->n_waiting--;
-        gate->n_reading++;
+        take_out(gate, guest);
+        begin_reading(gate, guest, reading_ms(listener, guest->traffic));
     }
     unlock(&listener->lock);
     return waiting;
@@ -129,53 +224,75 @@ bool ps_rpc_guest_give_up(struct ps_rpc_listener *listener, struct ps_rpc_guest 
 void ps_rpc_guest_arrived(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest)
 {
     lock(&listener->lock);
-    move_to(guest, NULL, PS_RPC_HANDLED);
+    take_out(gate_of(listener, guest), guest);
+    peer_part(guest);
     unlock(&listener->lock);
 }
 
-/* The first that waits for a place of this connection. With the lock held. */
-static struct ps_rpc_guest *next_waiting(struct ps_rpc_listener *listener, struct ps_rpc_gate *gate,
-                                         uint64_t peer)
+struct ps_rpc_guest *ps_rpc_guest_next(struct ps_rpc_listener *listener, enum ps_traffic traffic)
 {
-    if (gate->n_waiting == 0 || !place_free(listener, gate, peer)) {
-        return NULL;
-    }
-    ps_list_for_each (at, &gate->others) {
-        struct ps_rpc_guest *guest = PS_CONTAINER_OF(at, struct ps_rpc_guest, node);
-        if (guest->stage == PS_RPC_WAITING && guest->peer == peer) {
-            move_to(guest, &gate->reading, PS_RPC_READING);
-            gate->n_waiting--;
-            gate->n_reading++;
-            return guest;
+    struct ps_rpc_gate *gate = &listener->gates[traffic];
+    struct ps_rpc_guest *next = NULL;
+    lock(&listener->lock);
+    ps_list_for_each (at, &gate->turns) {
+        struct ps_rpc_peer *peer = PS_CONTAINER_OF(at, struct ps_rpc_peer, turn);
+        if (place_free(listener, gate, peer)) {
+            next = PS_CONTAINER_OF(peer->waiting.next, struct ps_rpc_guest, node);
+            take_out(gate, next);
+            begin_reading(gate, next, reading_ms(listener, traffic));
+            if (!ps_list_empty(&peer->turn)) { /* To the end of the row. */
+                ps_list_remove(&peer->turn);
+                ps_list_append(&gate->turns, &peer->turn);
+            }
+            break;
         }
     }
-    return NULL;
-}
-
-struct ps_rpc_guest *ps_rpc_guest_next(struct ps_rpc_listener *listener, enum ps_traffic traffic,
-                                       uint64_t peer)
-{
-    lock(&listener->lock);
-    struct ps_rpc_guest *next = next_waiting(listener, &listener->gates[traffic], peer);
     unlock(&listener->lock);
     return next;
 }
 
 /* ---- Streams, and the way out -------------------------------------------------------------- */
 
-void ps_rpc_guest_open(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest)
+static enum ps_rpc_entry open_stream(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest,
+                                     uint64_t id)
 {
+    struct ps_rpc_gate *gate = gate_of(listener, guest);
+    gate->n_live++;
+    guest->peer = peer_join(listener, gate, id);
+    if (guest->peer == NULL) {
+        return PS_RPC_ENTRY_NOMEM;
+    }
+    if (guest->peer->n_opening >= PS_RPC_OPENING_PER_PEER) {
+        peer_part(guest);
+        return PS_RPC_ENTRY_BUSY;
+    }
+    guest->peer->n_opening++;
+    put_in(guest, &gate->others, PS_RPC_OPENING, passage_ms(listener, PS_CONTROL_BYTES_MAX));
+    return PS_RPC_ENTRY_READ;
+}
+
+enum ps_rpc_entry ps_rpc_guest_open(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest)
+{
+    uint64_t id = peer_of(guest->call);
     lock(&listener->lock);
-    set_time(guest, passage_ms(listener, PS_CONTROL_BYTES_MAX));
-    move_to(guest, &gate_of(listener, guest)->others, PS_RPC_OPENING);
+    enum ps_rpc_entry entry = open_stream(listener, guest, id);
     unlock(&listener->lock);
+    return entry;
+}
+
+static void stop_opening(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest)
+{
+    take_out(gate_of(listener, guest), guest);
+    if (guest->peer != NULL) {
+        peer_part(guest);
+    }
 }
 
 void ps_rpc_guest_spoke(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest)
 {
     lock(&listener->lock);
     if (guest->stage == PS_RPC_OPENING) {
-        move_to(guest, NULL, PS_RPC_HANDLED);
+        stop_opening(listener, guest);
     }
     unlock(&listener->lock);
 }
@@ -184,15 +301,15 @@ void ps_rpc_guest_leave(struct ps_rpc_listener *listener, struct ps_rpc_guest *g
                         size_t n_bytes)
 {
     lock(&listener->lock);
-    set_time(guest, passage_ms(listener, n_bytes));
-    move_to(guest, &gate_of(listener, guest)->others, PS_RPC_LEAVING);
+    stop_opening(listener, guest);
+    put_in(guest, &gate_of(listener, guest)->others, PS_RPC_LEAVING, passage_ms(listener, n_bytes));
     unlock(&listener->lock);
 }
 
 void ps_rpc_guest_left(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest)
 {
     lock(&listener->lock);
-    move_to(guest, NULL, PS_RPC_HANDLED);
+    stop_opening(listener, guest);
     unlock(&listener->lock);
 }
 
@@ -229,9 +346,13 @@ static void look_at(struct ps_rpc_listener *listener, struct late *ret)
     for (int i = 0; i < PS_RPC_TRAFFIC_COUNT; i++) {
         struct ps_rpc_gate *gate = &listener->gates[i];
         bool crowded =
-            gate->n_reading >= options->n_reads_max || gate->n_live >= options->n_calls_max;
+            gate->n_live >= options->n_calls_max || gate->n_waiting >= PS_RPC_WAITING_MAX;
         find_late(listener, &gate->reading, crowded, ret);
         find_late(listener, &gate->others, crowded, ret);
+        ps_list_for_each (at, &gate->turns) {
+            struct ps_rpc_peer *peer = PS_CONTAINER_OF(at, struct ps_rpc_peer, turn);
+            find_late(listener, &peer->waiting, crowded, ret);
+        }
     }
     unlock(&listener->lock);
 }

@@ -84,25 +84,40 @@ enum ps_rpc_stage {
     PS_RPC_LEAVING
 };
 
+/** One connection, while it has requests on their way or streams that say nothing yet. */
+struct ps_rpc_peer {
+    struct ps_list node;    /* In a bucket of the gate. */
+    struct ps_list turn;    /* In the gate's `turns` while guests of it wait. */
+    struct ps_list waiting; /* These guests. */
+    uint64_t id;
+    uint32_t n_guests; /* That refer to it. */
+    uint32_t n_reading;
+    uint32_t n_opening;
+};
+
 /** One call or stream of a peer as the guard sees it. Everything under the listener's lock. */
 struct ps_rpc_guest {
-    struct ps_list node; /* In one of the gate's lists, by stage. */
+    struct ps_list node; /* In the gate's or the peer's list, by stage. */
     enum ps_traffic traffic;
     enum ps_rpc_stage stage;
     grpc_call *call;
-    uint64_t peer;     /* Which connection. */
-    uint64_t since_ms; /* In this stage. */
+    struct ps_rpc_peer *peer; /* While it waits, reads or opens. */
+    uint64_t since_ms;        /* In this stage. */
     uint64_t until_ms;
     bool told_to_go;
 };
 
+#define PS_RPC_PEER_BUCKETS 256u
+
 struct ps_rpc_gate {
-    struct ps_list idle;    /* Slots to be armed as soon as there is room. */
-    struct ps_list reading; /* Guests whose request is arriving. */
-    struct ps_list others;  /* Guests that wait, open or leave. */
-    uint32_t n_live;        /* Calls and streams under way. */
-    uint32_t n_reading; /* Of these, requests that have not arrived whole, or are just handed on. */
-    uint32_t n_waiting; /* Requests that wait for a place of their connection. */
+    struct ps_list idle;                       /* Slots to be armed as soon as there is room. */
+    struct ps_list reading;                    /* Guests whose request is arriving. */
+    struct ps_list others;                     /* Guests that open or leave. */
+    struct ps_list turns;                      /* Peers of which guests wait. */
+    struct ps_list peers[PS_RPC_PEER_BUCKETS]; /* By the low bits of their id. */
+    uint32_t n_live;    /* Calls and streams under way, without those that wait. */
+    uint32_t n_reading; /* Of these, requests that are arriving or just handed on. */
+    uint32_t n_waiting; /* Requests that wait for a place. */
 };
 
 struct ps_rpc_listener {
@@ -191,18 +206,26 @@ void ps_rpc_listener_stray_left(struct ps_rpc_listener *listener);
 
 /* ---- rpc_guard.c ---- */
 
+enum ps_rpc_entry {
+    PS_RPC_ENTRY_READ, /* It may begin. */
+    PS_RPC_ENTRY_WAIT, /* Somebody says when: ps_rpc_guest_next, or ps_rpc_guest_give_up. */
+    PS_RPC_ENTRY_BUSY,
+    PS_RPC_ENTRY_NOMEM
+};
+
+void ps_rpc_gate_init(struct ps_rpc_gate *gate);
 void ps_rpc_guest_init(struct ps_rpc_guest *guest, enum ps_traffic traffic, grpc_call *call);
-/** A unary call: true if its request may be read now, else it waits. */
-bool ps_rpc_guest_enter(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest);
+/** A unary call has arrived; its request is to be read. */
+enum ps_rpc_entry ps_rpc_guest_enter(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest);
 /** The caller has gone: true if it waited, and then it has a place and is to be read at last. */
 bool ps_rpc_guest_give_up(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest);
 /** The request is whole, or will never be. Before its handler. */
 void ps_rpc_guest_arrived(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest);
-/** After it: who has waited for a place of that connection and is to be read now, or NULL. */
-struct ps_rpc_guest *ps_rpc_guest_next(struct ps_rpc_listener *listener, enum ps_traffic traffic,
-                                       uint64_t peer);
-/** A stream, and its first message. */
-void ps_rpc_guest_open(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest);
+/** After it: who has waited and is to be read now, or NULL. */
+struct ps_rpc_guest *ps_rpc_guest_next(struct ps_rpc_listener *listener, enum ps_traffic traffic);
+/** A stream has arrived: READ, BUSY or NOMEM. */
+enum ps_rpc_entry ps_rpc_guest_open(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest);
+/** Its first message. */
 void ps_rpc_guest_spoke(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest);
 /** All is said but for `n_bytes` that the peer has yet to take. */
 void ps_rpc_guest_leave(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest,

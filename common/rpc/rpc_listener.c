@@ -4,7 +4,8 @@
  *   idle --room in the gate--> armed --a call arrives--> idle again, the call goes its own way
  *
  * A slot is armed only while its class of traffic has room, so calls beyond the bounds wait in
- * gRPC with their messages unread. Nothing else in gRPC limits them.
+ * gRPC with their messages unread. Which of those that came in are read, and when they have to go
+ * again, is decided in rpc_guard.c.
  */
 #include <stdio.h>
 #include <string.h>
@@ -72,8 +73,7 @@ static struct ps_rpc_slot *take_slot(struct ps_rpc_listener *listener, struct ps
     const struct ps_rpc_options *options = &listener->rpc->options;
     struct ps_rpc_slot *slot = NULL;
     lock(listener);
-    if (!listener->stopping && !ps_list_empty(&gate->idle) && gate->n_live < options->n_calls_max &&
-        gate->n_reading < options->n_reads_max) {
+    if (!listener->stopping && !ps_list_empty(&gate->idle) && gate->n_live < options->n_calls_max) {
         slot = PS_CONTAINER_OF(gate->idle.next, struct ps_rpc_slot, node);
         ps_list_remove(&slot->node);
         listener->n_armed++;
@@ -133,6 +133,9 @@ static void begin(struct ps_rpc_slot *slot)
     if (!begun) {
         grpc_metadata_array_destroy(&slot->metadata);
         grpc_call_unref(slot->call);
+        lock(slot->listener);
+        slot->listener->gates[slot->method->traffic].n_live++;
+        unlock(slot->listener);
         ps_rpc_listener_left(slot->listener, slot->method);
     }
 }
@@ -148,7 +151,6 @@ static void on_arrived(struct ps_rpc_tag *tag, bool ok)
         return;
     }
     lock(listener);
-    gate->n_live++;
     listener->n_objects++;
     unlock(listener);
     begin(slot);
@@ -163,13 +165,9 @@ void ps_rpc_listener_read_done(struct ps_rpc_listener *listener, enum ps_traffic
 {
     struct ps_rpc_gate *gate = &listener->gates[traffic];
     lock(listener);
-    bool was_full = gate->n_reading >= listener->rpc->options.n_reads_max;
     gate->n_reading--;
     (void)pthread_cond_broadcast(&listener->changed);
     unlock(listener);
-    if (was_full) {
-        arm(listener, gate);
-    }
 }
 
 void ps_rpc_listener_debt_owed(struct ps_rpc_listener *listener)
@@ -311,9 +309,7 @@ static struct ps_rpc_listener *create(struct ps_rpc *rpc, const struct ps_method
     failed |= pthread_mutex_init(&listener->lock, NULL);
     PS_ASSERT(failed == 0);
     for (int i = 0; i < PS_RPC_TRAFFIC_COUNT; i++) {
-        ps_list_init(&listener->gates[i].idle);
-        ps_list_init(&listener->gates[i].reading);
-        ps_list_init(&listener->gates[i].others);
+        ps_rpc_gate_init(&listener->gates[i]);
     }
     ps_list_init(&listener->node);
     lock_rpc(rpc);

@@ -499,6 +499,17 @@ static void send_initial_metadata(struct rpc_stream *stream)
     ps_rpc_batch(stream->call, &op, 1, &stream->wrote);
 }
 
+static enum ps_status refusal_of(enum ps_rpc_entry entry, const struct ps_method *method)
+{
+    if ((method->roles & PS_ROLE_ANY) == 0) { /* Insecure: every role. */
+        return PS_ERR_DENIED;
+    }
+    if (entry == PS_RPC_ENTRY_READ) {
+        return PS_OK;
+    }
+    return entry == PS_RPC_ENTRY_NOMEM ? PS_ERR_NOMEM : PS_ERR_BUSY;
+}
+
 bool ps_rpc_stream_begin(struct ps_rpc_slot *slot)
 {
     struct rpc_stream *stream = create(slot->listener->rpc, slot->call);
@@ -509,7 +520,7 @@ bool ps_rpc_stream_begin(struct ps_rpc_slot *slot)
     stream->listener = slot->listener;
     stream->method = slot->method;
     ps_rpc_guest_init(&stream->guest, slot->method->traffic, stream->call);
-    ps_rpc_guest_open(stream->listener, &stream->guest);
+    enum ps_rpc_entry entry = ps_rpc_guest_open(stream->listener, &stream->guest);
 
     grpc_op op;
     memset(&op, 0, sizeof(op));
@@ -518,8 +529,9 @@ bool ps_rpc_stream_begin(struct ps_rpc_slot *slot)
     ref(stream);
     ps_rpc_batch(stream->call, &op, 1, &stream->ended);
     send_initial_metadata(stream);
-    if ((slot->method->roles & PS_ROLE_ANY) == 0) { /* Insecure: every role. */
-        ps_rpc_stream_close(&stream->base, PS_ERR_DENIED);
+    enum ps_status refused = refusal_of(entry, slot->method);
+    if (refused != PS_OK) {
+        ps_rpc_stream_close(&stream->base, refused);
         unref(stream); /* Nobody's. */
         return true;
     }

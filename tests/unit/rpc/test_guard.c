@@ -54,13 +54,13 @@ START_TEST(a_request_that_never_arrives_is_ended)
 }
 END_TEST
 
-START_TEST(requests_that_never_arrive_make_way_sooner_when_others_wait)
+START_TEST(requests_that_never_arrive_make_way_sooner_when_no_call_can_come_in)
 {
     struct rig rig;
     struct raw_peer peer;
     serve(&rig,
           &(struct ps_rpc_options){
-              .n_reads_max = 4, .n_reads_per_peer = 64, .passage_ms = NEVER, .crowded_ms = 300});
+              .n_calls_max = 4, .n_reads_per_peer = 64, .passage_ms = NEVER, .crowded_ms = 300});
     call_without_body(&peer, &rig, 12);
     assert_echo(&rig);
     raw_close(&peer);
@@ -86,6 +86,53 @@ START_TEST(one_connection_takes_its_share_of_places_and_its_calls_wait_their_tur
     }
     ck_assert(raw_read_until(&peer, &peer.n_ended, N));
     ck_assert_uint_ge(peer.n_data_bytes, N * 9u); /* Each has its answer: 5 bytes and "late". */
+    raw_close(&peer);
+    rig_close(&rig);
+}
+END_TEST
+
+/* All places are taken, and by far: each connection still has some of its own. */
+START_TEST(whatever_others_hold_a_connection_that_has_nothing_under_way_is_served)
+{
+    enum {
+        N = 8
+    };
+    struct rig rig;
+    struct raw_peer peers[N];
+    serve(&rig,
+          &(struct ps_rpc_options){.n_reads_max = 4, .passage_ms = NEVER, .crowded_ms = NEVER});
+    for (int i = 0; i < N; i++) {
+        call_without_body(&peers[i], &rig, 100);
+    }
+    for (int i = 0; i < 20; i++) {
+        assert_echo(&rig);
+    }
+    for (int i = 0; i < N; i++) {
+        ck_assert_uint_eq(peers[i].n_ended, 0);
+        raw_close(&peers[i]);
+    }
+    rig_close(&rig);
+}
+END_TEST
+
+START_TEST(a_connection_opens_no_streams_without_end)
+{
+    struct rig rig;
+    struct raw_peer peer;
+    serve(&rig, &(struct ps_rpc_options){.passage_ms = NEVER, .crowded_ms = NEVER});
+    raw_open(&peer, rig.address, WIDE);
+    for (uint32_t i = 0; i < PS_RPC_OPENING_PER_PEER + 10; i++) {
+        raw_call(&peer, 1 + 2 * i, "/t.T/Chat", NULL);
+    }
+    ck_assert(raw_read_until(&peer, &peer.n_ended, 10)); /* Refused. */
+    struct talk talk = {0};
+    talk_open(&talk, &rig, "/t.T/Chat"); /* Another connection has places of its own. */
+    struct ps_out out = {.head = (const uint8_t *)"good", .n_head_bytes = 4};
+    ck_assert_int_eq(ps_stream_send(talk.stream, &out), PS_OK);
+    rig_wait(&rig, &talk.n_messages, 1);
+    ps_stream_close(talk.stream, PS_OK);
+    rig_wait(&rig, &talk.n_closed, 1);
+    ps_stream_release(talk.stream);
     raw_close(&peer);
     rig_close(&rig);
 }
@@ -309,8 +356,10 @@ Suite *suite_guard(void)
     TCase *tcase = tcase_create("peers");
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, a_request_that_never_arrives_is_ended);
-    tcase_add_test(tcase, requests_that_never_arrive_make_way_sooner_when_others_wait);
+    tcase_add_test(tcase, requests_that_never_arrive_make_way_sooner_when_no_call_can_come_in);
     tcase_add_test(tcase, one_connection_takes_its_share_of_places_and_its_calls_wait_their_turn);
+    tcase_add_test(tcase, whatever_others_hold_a_connection_that_has_nothing_under_way_is_served);
+    tcase_add_test(tcase, a_connection_opens_no_streams_without_end);
     tcase_add_test(tcase, calls_that_wait_for_their_turn_and_are_given_up_leave_nothing);
     tcase_add_test(tcase, an_answer_that_nobody_takes_gives_its_place_back);
     tcase_add_test(tcase, a_closed_stream_that_nobody_reads_gives_its_place_back);
