@@ -7,6 +7,17 @@
 
 #include "base/assert.h"
 
+/* Words of users and peers may be in it: one line stays one, and no terminal is told anything. */
+static void keep_one_line(struct ps_error *err)
+{
+    for (char *at = err->text; *at != '\0'; at++) {
+        unsigned char c = (unsigned char)*at;
+        if (c < ' ' || c == 0x7f) {
+            *at = '?';
+        }
+    }
+}
+
 enum ps_status ps_fail(struct ps_error *err, enum ps_status status, const char *fmt, ...)
 {
     PS_ASSERT(status != PS_OK);
@@ -16,6 +27,7 @@ enum ps_status ps_fail(struct ps_error *err, enum ps_status status, const char *
         err->status = status;
         (void)vsnprintf(err->text, sizeof(err->text), fmt, args);
         va_end(args);
+        keep_one_line(err);
     }
     return status;
 }
@@ -44,6 +56,7 @@ enum ps_status ps_wrap(struct ps_error *err, enum ps_status status, const char *
         size_t used = n < 0 ? 0 : (size_t)n;
         append(err, used, ": ");
         append(err, used + 2, inner);
+        keep_one_line(err);
         err->status = status;
     }
     return status;

@@ -51,6 +51,8 @@
 
 #define PS_LEASES_MAX (1u << 20) /* Leases (parts x epochs) of one job. */
 
+#define PS_JOB_FILE_BYTES_MAX (64u << 10) /* A person wrote it; libyaml may be quadratic in it. */
+
 #define PS_HEARTBEAT_MS    250u  /* Attend messages in both directions. */
 #define PS_STREAM_GRACE_MS 1000u /* A session whose stream broke may return within. */
 #define PS_SILENCE_MS      5000u /* A silent member is dead after. */

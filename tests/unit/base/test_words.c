@@ -32,6 +32,16 @@ START_TEST(nobody_has_to_want_the_words)
 }
 END_TEST
 
+START_TEST(words_of_others_cannot_make_a_second_line)
+{
+    struct ps_error err = {0};
+    (void)ps_fail(&err, PS_ERR_IO, "open '%s'", "a\nb\x1b[2J\x7f\xc3\xa9");
+    ck_assert_str_eq(err.text, "open 'a?b?[2J?\xc3\xa9'");
+    (void)ps_wrap(&err, PS_ERR_IO, "%s", "x\ry");
+    ck_assert_str_eq(err.text, "x?y: open 'a?b?[2J?\xc3\xa9'");
+}
+END_TEST
+
 START_TEST(long_words_are_cut_at_their_end_and_stay_a_text)
 {
     char words[400];
@@ -173,6 +183,7 @@ Suite *suite_words(void)
     Suite *suite = suite_create("words");
     TCase *tcase = tcase_create("core");
     tcase_add_test(tcase, an_error_says_what_failed_inside_what);
+    tcase_add_test(tcase, words_of_others_cannot_make_a_second_line);
     tcase_add_test(tcase, nobody_has_to_want_the_words);
     tcase_add_test(tcase, long_words_are_cut_at_their_end_and_stay_a_text);
     tcase_add_test(tcase, statuses_survive_the_wire_and_unknown_ones_are_internal);
