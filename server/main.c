@@ -199,6 +199,47 @@ static int serve(struct daemon *daemon)
     return daemon->exit_status;
 }
 
+/* Settings that are each within their bounds, but not together. */
+static enum ps_status check_settings(const struct ps_conf *conf,
+                                     const struct ps_server_settings *settings,
+                                     struct ps_error *err)
+{
+    struct ps_conf_words first;
+    struct ps_conf_words second;
+#ifndef PS_PLANT
+    if (settings->plant != PS_SERVER_PLANT_NONE) {
+        return ps_fail(err, PS_ERR_INVALID, "%s works in test builds only (-Dplant=true)",
+                       ps_conf_say(conf, "plant", &first));
+    }
+#endif
+    if (settings->coordinator != NULL && ps_conf_given(conf, "servers")) {
+        return ps_fail(
+            err, PS_ERR_INVALID, "%s is for the coordinator, but %s names another server",
+            ps_conf_say(conf, "servers", &first), ps_conf_say(conf, "coordinator", &second));
+    }
+    return PS_OK;
+}
+
+static int start(struct daemon *daemon, const struct ps_conf *conf)
+{
+    struct ps_error err;
+    if (check_settings(conf, &daemon->settings, &err) != PS_OK) {
+        (void)fprintf(stderr, "ps-server: %s\n", err.text);
+        return EXIT_USAGE;
+    }
+    if (daemon->settings.die_with_parent) {
+        ps_os_die_with_parent();
+    }
+    ps_alloc_tune();
+    ps_log_name_set(daemon->settings.name);
+    ps_log_level_set((enum ps_log_level)daemon->settings.log_level);
+    ps_mem_init(&daemon->mem);
+    daemon->mem.limit[PS_MEM_PAGES] = daemon->settings.memory_max;
+    daemon->disk = ps_posix_disk();
+    ps_timer_init(&daemon->linger, run_linger);
+    return serve(daemon);
+}
+
 int main(int argc, char **argv)
 {
     ps_os_open_standard_fds();
@@ -210,26 +251,7 @@ int main(int argc, char **argv)
     case PS_CONF_BAD: (void)fprintf(stderr, "ps-server: %s\n", err.text); return EXIT_USAGE;
     case PS_CONF_RUN: break;
     }
-#ifndef PS_PLANT
-    if (daemon.settings.plant != PS_SERVER_PLANT_NONE) {
-        (void)fprintf(stderr, "ps-server: --plant works in test builds only (-Dplant=true)\n");
-        return EXIT_USAGE;
-    }
-#endif
-    if (daemon.settings.coordinator != NULL && ps_conf_given(&conf, "servers")) {
-        (void)fprintf(stderr, "ps-server: --servers is for the coordinator, but --coordinator "
-                              "names another server\n");
-        return EXIT_USAGE;
-    }
-    if (daemon.settings.die_with_parent) {
-        ps_os_die_with_parent();
-    }
-    ps_alloc_tune();
-    ps_log_name_set(daemon.settings.name);
-    ps_log_level_set((enum ps_log_level)daemon.settings.log_level);
-    ps_mem_init(&daemon.mem);
-    daemon.mem.limit[PS_MEM_PAGES] = daemon.settings.memory_max;
-    daemon.disk = ps_posix_disk();
-    ps_timer_init(&daemon.linger, run_linger);
-    return serve(&daemon);
+    int exit_status = start(&daemon, &conf);
+    ps_conf_deinit(&conf);
+    return exit_status;
 }

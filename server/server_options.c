@@ -2,6 +2,7 @@
 #include "server_options.h"
 
 #include "base/limits.h"
+#include "conf/job.h"
 #include "obs/log.h"
 
 #define AT(field) .offset = offsetof(struct ps_server_settings, field)
@@ -138,5 +139,6 @@ const struct ps_program ps_server_program = {
              "Exit status: 0 stopped, 2 bad usage, 4 cluster lost, 74 disk error.",
     .env_prefix = "PS_SERVER",
     .uses = uses,
+    .job = ps_job_programs,
     .n_uses = PS_ARRAY_LEN(uses),
 };

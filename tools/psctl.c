@@ -5,51 +5,17 @@
 #include <string.h>
 
 #include "ask.h"
+#include "base/assert.h"
 #include "base/limits.h"
 #include "conf/conf.h"
 #include "os/loop.h"
 #include "os/process.h"
+#include "psctl_options.h"
 #include "psctl_print.h"
 #include "rpc/rpc.h"
 #include "train/loop.h"
 
-struct options {
-    const char *coordinator;
-    uint64_t timeout_ms;
-    bool json;
-};
-
-static const struct ps_option rows[] = {
-    {
-        .name = "coordinator",
-        .unit = "HOST:PORT",
-        .help = "The server that coordinates.",
-        .group = "Cluster",
-        .preset = "127.0.0.1:7070",
-        .type = PS_OPTION_STRING,
-        .offset = offsetof(struct options, coordinator),
-    },
-    {
-        .name = "timeout",
-        .help = "How long to wait for its answer.",
-        .preset = "3s",
-        .type = PS_OPTION_DURATION_MS,
-        .min = 10,
-        .max = 600000,
-        .offset = offsetof(struct options, timeout_ms),
-    },
-    {
-        .name = "json",
-        .help = "Print one JSON object instead of a table.",
-        .type = PS_OPTION_BOOL,
-        .offset = offsetof(struct options, json),
-    },
-};
-
-static const struct ps_option_table table = {rows, PS_ARRAY_LEN(rows)};
-static const struct ps_option_use uses[] = {{&table, 0}};
-
-/* One row per command. */
+/* What does the work of each command of psctl_options.c. */
 static const struct command {
     const char *name;
     bool (*print)(const Ps__V1__DescribeReply *describe);
@@ -59,22 +25,7 @@ static const struct command {
     {"tables", psctl_tables, psctl_tables_json},
 };
 
-static const struct ps_program program = {
-    .name = "psctl",
-    .summary = "Looks at a running cluster.",
-    .usage = "status|tables [flags]",
-    .notes = "Commands:\n"
-             "  status   servers, workers, clocks, leases, how far the job is\n"
-             "  tables   tables, their shapes and rules, where their blocks are\n"
-             "\n"
-             "Exit status: 0 printed, 2 bad usage, 4 the coordinator did not answer.",
-    .env_prefix = "PSCTL",
-    .uses = uses,
-    .n_uses = PS_ARRAY_LEN(uses),
-    .n_positional_max = 1,
-};
-
-static int run(const struct command *command, const struct options *options)
+static int run(const struct command *command, const struct psctl_options *options)
 {
     struct ps_error err = {0};
     struct ps_loop *loop = NULL;
@@ -103,27 +54,29 @@ out:
     return exit_status;
 }
 
+/* One of them was named, or the settings would have been refused. */
+static int run_command(const struct ps_conf *conf, const struct psctl_options *options)
+{
+    for (size_t i = 0; i < PS_ARRAY_LEN(commands); i++) {
+        if (strcmp(commands[i].name, conf->positional[0]) == 0) {
+            return run(&commands[i], options);
+        }
+    }
+    PS_UNREACHABLE("a command of psctl_options.c that psctl.c does not have");
+}
+
 int main(int argc, char **argv)
 {
     ps_os_open_standard_fds();
     struct ps_conf conf;
-    struct options options = {0};
+    struct psctl_options options = {0};
     struct ps_error err = {0};
-    switch (ps_conf_parse(&conf, &program, argc, argv, &options, &err)) {
+    switch (ps_conf_parse(&conf, &psctl_program, argc, argv, &options, &err)) {
     case PS_CONF_DONE: return 0;
     case PS_CONF_BAD: (void)fprintf(stderr, "psctl: %s\n", err.text); return 2;
     case PS_CONF_RUN: break;
     }
-    if (conf.n_positional == 0) {
-        (void)fprintf(stderr, "psctl: no command; there are status and tables (see --help)\n");
-        return 2;
-    }
-    for (size_t i = 0; i < PS_ARRAY_LEN(commands); i++) {
-        if (strcmp(commands[i].name, conf.positional[0]) == 0) {
-            return run(&commands[i], &options);
-        }
-    }
-    (void)fprintf(stderr, "psctl: unknown command '%s'; there are status and tables\n",
-                  conf.positional[0]);
-    return 2;
+    int exit_status = run_command(&conf, &options);
+    ps_conf_deinit(&conf);
+    return exit_status;
 }

@@ -65,5 +65,6 @@ int main(int argc, char **argv)
         _exit(exit_status); /* Not exit: it would pull libraries from under the thread. */
     }
     ps_train_plan_close(&run.plan);
+    ps_conf_deinit(&run.conf);
     return exit_status;
 }

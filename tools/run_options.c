@@ -1,14 +1,11 @@
 /* run_options.c — see run_options.h. */
 #include "run_options.h"
 
-#include <inttypes.h>
 #include <stddef.h>
 
 #include "base/limits.h"
+#include "conf/job.h"
 #include "obs/log.h"
-
-#define SERVERS_PRESET 2u
-#define WORKERS_PRESET 4u
 
 #define AT(field) offsetof(struct ps_run_options, field)
 
@@ -91,50 +88,6 @@ const struct ps_program ps_run_program = {
              "diverged,\n4 cluster or data lost, 130 and 143 interrupted.",
     .env_prefix = "PS_RUN",
     .uses = run_uses,
+    .job = ps_job_programs,
     .n_uses = PS_ARRAY_LEN(run_uses),
 };
-
-static enum ps_status check_in_process(const struct ps_run_options *options, struct ps_error *err)
-{
-    if (options->servers > 1) {
-        return ps_fail(err, PS_ERR_INVALID,
-                       "--in-process and --servers %" PRIu32
-                       " contradict each other: one process has no cluster",
-                       options->servers);
-    }
-    if (options->train.workers > 1) {
-        return ps_fail(err, PS_ERR_INVALID,
-                       "--in-process and --workers %" PRIu32
-                       " contradict each other: one process has no cluster",
-                       options->train.workers);
-    }
-    if (options->port_base != 0) {
-        return ps_fail(err, PS_ERR_INVALID, "--in-process listens nowhere: leave out --port-base");
-    }
-    return PS_OK;
-}
-
-enum ps_status ps_run_options_check(const struct ps_conf *conf, struct ps_run_options *options,
-                                    struct ps_error *err)
-{
-    ps_train_options_given(conf, &options->train);
-    enum ps_status status = options->in_process ? check_in_process(options, err) : PS_OK;
-    if (status != PS_OK) {
-        return status;
-    }
-    if (options->in_process) {
-        options->servers = 1;
-        options->train.workers = 1;
-        options->train.prefetch = 0; /* One thread: nothing would happen at the same time. */
-        if (options->train.consistency == NULL && !options->train.staleness_given) {
-            options->train.consistency = "bsp"; /* Nobody to be apart from. */
-        }
-    }
-    if (options->servers == 0) {
-        options->servers = SERVERS_PRESET;
-    }
-    if (options->train.workers == 0) {
-        options->train.workers = WORKERS_PRESET;
-    }
-    return ps_train_options_check(&options->train, err);
-}

@@ -241,5 +241,7 @@ int main(int argc, char **argv)
     if (worker.options.train.workers == 0) {
         worker.options.train.workers = 1;
     }
-    return run(&worker);
+    int exit_status = run(&worker);
+    ps_conf_deinit(&conf);
+    return exit_status;
 }

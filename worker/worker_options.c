@@ -3,9 +3,17 @@
 
 #include <stddef.h>
 
+#include "conf/job.h"
 #include "obs/log.h"
+#include "train/optimizer_list.h"
 
 #define AT(field) offsetof(struct ps_train_options, field)
+
+static const char *const optimizer_words[] = {
+#define X(word, lr, decay, at_home) (word),
+    PS_TRAIN_OPTIMIZER_LIST(X)
+#undef X
+        NULL};
 
 static const struct ps_option train_rows[] = {
     {
@@ -66,6 +74,7 @@ static const struct ps_option train_rows[] = {
         .unit = "N,N,...",
         .help = "Units of the hidden layers of mlp, from the input on; 128 when it is not given.",
         .type = PS_OPTION_STRING,
+        .list = true,
         .offset = AT(hidden),
     },
     {
@@ -92,7 +101,7 @@ static const struct ps_option train_rows[] = {
         .name = "optimizer",
         .help = "Update rule of the servers.",
         .preset = "sgd",
-        .words = ps_train_optimizer_words,
+        .words = optimizer_words,
         .type = PS_OPTION_ENUM,
         .offset = AT(optimizer),
     },
@@ -325,11 +334,13 @@ const struct ps_program ps_worker_program = {
              "3 training diverged, 4 the cluster or its data are lost.",
     .env_prefix = "PS_WORKER",
     .uses = worker_uses,
+    .job = ps_job_programs,
     .n_uses = PS_ARRAY_LEN(worker_uses),
 };
 
 void ps_train_options_given(const struct ps_conf *conf, struct ps_train_options *train)
 {
+    train->conf = conf;
     train->staleness_given = ps_conf_given(conf, "staleness");
     train->weight_decay_given = ps_conf_given(conf, "weight-decay");
     train->seed_given = ps_conf_given(conf, "seed");

@@ -28,7 +28,7 @@ extern const struct ps_option_table ps_train_option_table;
 
 extern const struct ps_program ps_worker_program;
 
-/** Set the ..._given fields from what was parsed. */
+/** Set the ..._given fields from what was parsed, and `conf`, which must outlive `train`. */
 void ps_train_options_given(const struct ps_conf *conf, struct ps_train_options *train);
 
 #endif

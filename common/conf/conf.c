@@ -1,14 +1,14 @@
-/* conf.c — see conf.h. Presets first, then the environment, then argv: later ones overwrite. */
+/* conf.c — see conf.h. Presets, then the job file, the environment, argv: later ones overwrite. */
 #include "conf/conf.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "conf/file.h"
+#include "conf/place.h"
 #include "conf/suggest.h"
 #include "conf/value.h"
-
-#define ENV_NAME_BYTES 80
 
 /* One run of the parser; what ps_conf_parse would otherwise hand to every function. */
 struct parse {
@@ -18,71 +18,32 @@ struct parse {
     struct ps_error *err;
 };
 
-/* A row and where it stands: `index` counts over all tables of the program. */
-struct place {
-    const struct ps_option *row; /* NULL: there is none. */
-    size_t index;
-    size_t base; /* Offset of the struct that the row's table fills. */
-};
-
-static size_t row_count(const struct ps_program *program)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < program->n_uses; i++) {
-        n += program->uses[i].table->n_rows;
-    }
-    return n;
-}
-
-static struct place place_at(const struct ps_program *program, size_t index)
-{
-    size_t left = index;
-    for (size_t i = 0; i < program->n_uses; i++) {
-        const struct ps_option_table *table = program->uses[i].table;
-        if (left < table->n_rows) {
-            return (struct place){&table->rows[left], index, program->uses[i].offset};
-        }
-        left -= table->n_rows;
-    }
-    PS_UNREACHABLE("a row beyond the last one");
-}
-
-static struct place place_find(const struct ps_program *program, const char *name, size_t n_bytes)
-{
-    size_t n = row_count(program);
-    for (size_t i = 0; i < n; i++) {
-        struct place place = place_at(program, i);
-        if (strlen(place.row->name) == n_bytes && memcmp(place.row->name, name, n_bytes) == 0) {
-            return place;
-        }
-    }
-    return (struct place){0};
-}
-
 /* Tables are written by us: what is wrong in one is found at the first start of the program. */
-static void check_row(const struct ps_program *program, struct place place)
+static void check_row(const struct ps_program *program, struct ps_conf_place place)
 {
     const struct ps_option *row = place.row;
     PS_ASSERT(row->name != NULL && row->help != NULL);
     PS_ASSERT(strlen(row->name) < PS_CONF_NAME_BYTES_MAX);
     PS_ASSERT(strncmp(row->name, "no-", 3) != 0);
-    PS_ASSERT(place_find(program, row->name, strlen(row->name)).index == place.index);
+    PS_ASSERT(ps_conf_place_find(program, row->name, strlen(row->name)).index == place.index);
     PS_ASSERT((row->words != NULL) == (row->type == PS_OPTION_ENUM));
+    PS_ASSERT(PS_IMPLIES(row->secret || row->list, row->type == PS_OPTION_STRING));
     PS_ASSERT(PS_IMPLIES(row->type == PS_OPTION_U32, row->max <= UINT32_MAX));
 }
 
-static enum ps_status store(const struct parse *p, struct place place, const char *label,
+static enum ps_status store(const struct parse *p, struct ps_conf_place place, const char *label,
                             const char *text)
 {
-    return ps_conf_store(place.row, (char *)p->options + place.base, label, text, p->err);
+    char *base = place.own ? (char *)&p->conf->own : (char *)p->options + place.base;
+    return ps_conf_store(place.row, base, label, text, p->err);
 }
 
 static void store_presets(const struct parse *p)
 {
-    size_t n = row_count(p->program);
+    size_t n = ps_conf_row_count(p->program);
     PS_ASSERT(n <= PS_CONF_ROWS_MAX);
     for (size_t i = 0; i < n; i++) {
-        struct place place = place_at(p->program, i);
+        struct ps_conf_place place = ps_conf_place_at(p->program, i);
         check_row(p->program, place);
         if (place.row->preset != NULL) {
             enum ps_status status = store(p, place, place.row->name, place.row->preset);
@@ -91,33 +52,27 @@ static void store_presets(const struct parse *p)
     }
 }
 
-/* PS_SERVER and data-dir make PS_SERVER_DATA_DIR. */
-static void env_name(const struct ps_program *program, const char *name, char *text, size_t n_bytes)
+/* An empty variable counts as unset: that is how container files write "nothing". */
+static const char *env_text(const struct parse *p, const struct ps_option *row, char *label)
 {
-    (void)snprintf(text, n_bytes, "%s_%s", program->env_prefix, name);
-    for (char *at = text; *at != '\0'; at++) {
-        if (*at == '-') {
-            *at = '_';
-        } else if (*at >= 'a' && *at <= 'z') {
-            *at = (char)(*at - 'a' + 'A');
-        }
-    }
+    char name[PS_CONF_ENV_NAME_BYTES];
+    ps_conf_env_name(p->program, row->name, name, sizeof(name));
+    (void)snprintf(label, PS_CONF_LABEL_BYTES, "environment variable %s", name);
+    const char *text = getenv(name); // NOLINT(concurrency-mt-unsafe): before threads start
+    return text == NULL || text[0] == '\0' ? NULL : text;
 }
 
-/* An empty variable counts as unset: that is how container files write "nothing". */
 static enum ps_status store_env(const struct parse *p)
 {
-    size_t n = p->program->env_prefix != NULL ? row_count(p->program) : 0;
+    size_t n = p->program->env_prefix != NULL ? ps_conf_row_count(p->program) : 0;
     for (size_t i = 0; i < n; i++) {
-        struct place place = place_at(p->program, i);
-        char name[ENV_NAME_BYTES];
-        env_name(p->program, place.row->name, name, sizeof(name));
-        const char *text = getenv(name); // NOLINT(concurrency-mt-unsafe): before threads start
-        if (text == NULL || text[0] == '\0') {
+        struct ps_conf_place place = ps_conf_place_at(p->program, i);
+        char label[PS_CONF_LABEL_BYTES];
+        bool asked = place.own && place.row->type == PS_OPTION_BOOL; /* --help: for argv only. */
+        const char *text = asked ? NULL : env_text(p, place.row, label);
+        if (text == NULL) {
             continue;
         }
-        char label[PS_CONF_LABEL_BYTES];
-        (void)snprintf(label, sizeof(label), "environment variable %s", name);
         enum ps_status status = store(p, place, label, text);
         if (status != PS_OK) {
             return status;
@@ -128,15 +83,77 @@ static enum ps_status store_env(const struct parse *p)
     return PS_OK;
 }
 
+/* Settings of `section` that are ours; the file has been checked as a whole. */
+static void store_section(const struct parse *p, const struct ps_program *section)
+{
+    for (struct ps_conf_entry *at = p->conf->file.first; at != NULL; at = at->next) {
+        struct ps_conf_place place = ps_conf_place_find(p->program, at->name, strlen(at->name));
+        if (at->section != section || place.row == NULL) {
+            continue;
+        }
+        enum ps_status status = store(p, place, at->name, at->text);
+        PS_ASSERT(status == PS_OK);
+        p->conf->text[place.index] = at->text;
+        p->conf->source[place.index] = PS_CONF_FILE;
+        p->conf->line[place.index] = at->line;
+    }
+}
+
+/* What follows a flag in argv as its value; NULL when nothing can. */
+static const char *value_after(int argc, char *const *argv, int at)
+{
+    if (at + 1 >= argc || strncmp(argv[at + 1], "--", 2) == 0) {
+        return NULL;
+    }
+    return argv[at + 1];
+}
+
+/* The job file's name, which is needed before the other flags: they win over what is in it. */
+static const char *find_file(const struct parse *p, int argc, char *const *argv, char *label)
+{
+    static const char flag[] = "--config";
+    const size_t n_flag = sizeof(flag) - 1;
+    (void)snprintf(label, PS_CONF_LABEL_BYTES, "%s", flag);
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strncmp(argv[i], flag, n_flag) != 0) {
+            continue;
+        }
+        if (argv[i][n_flag] == '=') {
+            return argv[i] + n_flag + 1;
+        }
+        if (argv[i][n_flag] == '\0') {
+            return value_after(argc, argv, i); /* Without one, store_flags says so. */
+        }
+    }
+    if (p->program->env_prefix == NULL) {
+        return NULL;
+    }
+    return env_text(p, &ps_conf_own_table.rows[0], label);
+}
+
+static enum ps_status store_file(const struct parse *p, int argc, char *const *argv)
+{
+    char label[PS_CONF_LABEL_BYTES];
+    const char *path = find_file(p, argc, argv, label);
+    if (path == NULL) {
+        return PS_OK;
+    }
+    p->conf->own.config = path;
+    enum ps_status status = ps_conf_file_read(&p->conf->file, p->program, path, label, p->err);
+    if (status == PS_OK) {
+        store_section(p, NULL);
+        store_section(p, p->program);
+    }
+    return status;
+}
+
 static enum ps_status refuse_unknown(const struct parse *p, const char *flag, size_t n_bytes)
 {
     struct ps_suggest best;
     ps_suggest_init(&best, flag, n_bytes);
-    ps_suggest_offer(&best, "help");
-    ps_suggest_offer(&best, "version");
-    size_t n = row_count(p->program);
+    size_t n = ps_conf_row_count(p->program);
     for (size_t i = 0; i < n; i++) {
-        ps_suggest_offer(&best, place_at(p->program, i).row->name);
+        ps_suggest_offer(&best, ps_conf_place_at(p->program, i).row->name);
     }
     const char *name = ps_suggest_best(&best);
     int shown = n_bytes < 60 ? (int)n_bytes : 60;
@@ -149,28 +166,19 @@ static enum ps_status refuse_unknown(const struct parse *p, const char *flag, si
 }
 
 /* The row that --no-<name> turns off; none unless it is a bool. */
-static struct place place_negated(const struct parse *p, const char *flag, size_t n_bytes)
+static struct ps_conf_place place_negated(const struct parse *p, const char *flag, size_t n_bytes)
 {
     if (n_bytes <= 3 || memcmp(flag, "no-", 3) != 0) {
-        return (struct place){0};
+        return (struct ps_conf_place){0};
     }
-    struct place place = place_find(p->program, flag + 3, n_bytes - 3);
-    if (place.row != NULL && place.row->type != PS_OPTION_BOOL) {
-        return (struct place){0};
+    struct ps_conf_place place = ps_conf_place_find(p->program, flag + 3, n_bytes - 3);
+    if (place.row != NULL && (place.row->type != PS_OPTION_BOOL || place.own)) {
+        return (struct ps_conf_place){0};
     }
     return place;
 }
 
-/* What follows a flag in argv as its value; NULL when nothing can. */
-static const char *value_after(int argc, char *const *argv, int at)
-{
-    if (at + 1 >= argc || strncmp(argv[at + 1], "--", 2) == 0) {
-        return NULL;
-    }
-    return argv[at + 1];
-}
-
-static enum ps_status take(const struct parse *p, struct place place, const char *text)
+static enum ps_status take(const struct parse *p, struct ps_conf_place place, const char *text)
 {
     char label[PS_CONF_LABEL_BYTES];
     (void)snprintf(label, sizeof(label), "--%s", place.row->name);
@@ -191,7 +199,7 @@ static enum ps_status take_flag(const struct parse *p, int argc, char *const *ar
     const char *flag = argv[*at] + 2;
     const char *equals = strchr(flag, '=');
     size_t n_bytes = equals != NULL ? (size_t)(equals - flag) : strlen(flag);
-    struct place place = place_find(p->program, flag, n_bytes);
+    struct ps_conf_place place = ps_conf_place_find(p->program, flag, n_bytes);
     if (place.row == NULL) {
         place = place_negated(p, flag, n_bytes);
         if (place.row == NULL) {
@@ -249,11 +257,38 @@ static enum ps_status store_flags(const struct parse *p, int argc, char *const *
     return PS_OK;
 }
 
+static enum ps_status check_command(const struct parse *p)
+{
+    const struct ps_program *program = p->program;
+    if (program->n_commands == 0) {
+        return PS_OK;
+    }
+    if (p->conf->n_positional == 0) {
+        return ps_fail(p->err, PS_ERR_INVALID, "no command; see %s --help", program->name);
+    }
+    const char *word = p->conf->positional[0];
+    struct ps_suggest best;
+    ps_suggest_init(&best, word, strlen(word));
+    for (size_t i = 0; i < program->n_commands; i++) {
+        if (strcmp(program->commands[i].name, word) == 0) {
+            return PS_OK;
+        }
+        ps_suggest_offer(&best, program->commands[i].name);
+    }
+    const char *name = ps_suggest_best(&best);
+    if (name == NULL) {
+        return ps_fail(p->err, PS_ERR_INVALID, "unknown command '%.60s'; see %s --help", word,
+                       program->name);
+    }
+    return ps_fail(p->err, PS_ERR_INVALID, "unknown command '%.60s'; did you mean '%s'?", word,
+                   name);
+}
+
 static enum ps_status check_required(const struct parse *p)
 {
-    size_t n = row_count(p->program);
+    size_t n = ps_conf_row_count(p->program);
     for (size_t i = 0; i < n; i++) {
-        const struct ps_option *row = place_at(p->program, i).row;
+        const struct ps_option *row = ps_conf_place_at(p->program, i).row;
         if (row->required && p->conf->source[i] == PS_CONF_PRESET) {
             char kind[PS_CONF_LABEL_BYTES];
             ps_conf_kind(row, kind, sizeof(kind));
@@ -274,31 +309,51 @@ static bool asks_for(int argc, char *const *argv, const char *flag)
     return false;
 }
 
+static enum ps_conf_result parse(const struct parse *p, int argc, char *const *argv)
+{
+    store_presets(p);
+    if (asks_for(argc, argv, "--help") || asks_for(argc, argv, "-h")) {
+        ps_conf_help(p->program, stdout);
+        return PS_CONF_DONE;
+    }
+    if (asks_for(argc, argv, "--version")) {
+        ps_conf_version(p->program, stdout);
+        return PS_CONF_DONE;
+    }
+    if (store_file(p, argc, argv) != PS_OK || store_env(p) != PS_OK ||
+        store_flags(p, argc, argv) != PS_OK) {
+        return PS_CONF_BAD;
+    }
+    if (p->conf->own.print_config) {
+        ps_conf_print(p->conf, stdout);
+        return PS_CONF_DONE;
+    }
+    return check_command(p) == PS_OK && check_required(p) == PS_OK ? PS_CONF_RUN : PS_CONF_BAD;
+}
+
 enum ps_conf_result ps_conf_parse(struct ps_conf *conf, const struct ps_program *program, int argc,
                                   char *const *argv, void *options, struct ps_error *err)
 {
     PS_ASSERT(program->n_positional_max <= PS_CONF_POSITIONAL_MAX);
     PS_ASSERT(program->env_prefix == NULL ||
-              strlen(program->env_prefix) + 1 + PS_CONF_NAME_BYTES_MAX <= ENV_NAME_BYTES);
+              strlen(program->env_prefix) + 1 + PS_CONF_NAME_BYTES_MAX <= PS_CONF_ENV_NAME_BYTES);
     *conf = (struct ps_conf){.program = program};
     struct parse p = {.conf = conf, .program = program, .options = options, .err = err};
-    store_presets(&p);
-    if (asks_for(argc, argv, "--help") || asks_for(argc, argv, "-h")) {
-        ps_conf_help(program, stdout);
-        return PS_CONF_DONE;
+    enum ps_conf_result result = parse(&p, argc, argv);
+    if (result != PS_CONF_RUN) {
+        ps_conf_deinit(conf);
     }
-    if (asks_for(argc, argv, "--version")) {
-        (void)printf("%s %s\n", program->name, PS_VERSION);
-        return PS_CONF_DONE;
-    }
-    bool good = store_env(&p) == PS_OK && store_flags(&p, argc, argv) == PS_OK &&
-                check_required(&p) == PS_OK;
-    return good ? PS_CONF_RUN : PS_CONF_BAD;
+    return result;
+}
+
+void ps_conf_deinit(struct ps_conf *conf)
+{
+    ps_conf_file_deinit(&conf->file);
 }
 
 static size_t index_of(const struct ps_conf *conf, const char *name)
 {
-    struct place place = place_find(conf->program, name, strlen(name));
+    struct ps_conf_place place = ps_conf_place_find(conf->program, name, strlen(name));
     PS_ASSERT(place.row != NULL);
     return place.index;
 }

@@ -106,22 +106,41 @@ static const char *print_table(FILE *out, const struct ps_option_table *table, c
     return group;
 }
 
+static void print_commands(FILE *out, const struct ps_program *program)
+{
+    if (program->n_commands > 0) {
+        (void)fprintf(out, "\nCommands\n");
+    }
+    for (size_t i = 0; i < program->n_commands; i++) {
+        (void)fprintf(out, "  %-*s", (int)HELP_COLUMN - 2, program->commands[i].name);
+        print_wrapped(out, program->commands[i].help, HELP_COLUMN);
+    }
+}
+
+const char *ps_conf_usage(const struct ps_program *program)
+{
+    if (program->usage != NULL) {
+        return program->usage;
+    }
+    return program->n_commands > 0 ? "COMMAND [flags]" : "[flags]";
+}
+
 void ps_conf_help(const struct ps_program *program, FILE *out)
 {
-    (void)fprintf(out, "usage: %s %s\n\n", program->name,
-                  program->usage != NULL ? program->usage : "[flags]");
+    (void)fprintf(out, "usage: %s %s\n\n", program->name, ps_conf_usage(program));
     print_wrapped(out, program->summary, 0);
+    print_commands(out, program);
     const char *group = NULL;
     for (size_t i = 0; i < program->n_uses; i++) {
         group = print_table(out, program->uses[i].table, group);
     }
-    (void)fprintf(out, "\nOther\n  %-32s%s\n  %-32s%s\n", "--help", "Print this and stop.",
-                  "--version", "Print the version and stop.");
+    (void)print_table(out, &ps_conf_own_table, group);
     if (program->env_prefix != NULL) {
         char text[TEXT_BYTES];
         (void)snprintf(text, sizeof(text),
                        "Every flag can also be set by an environment variable: --some-flag is "
-                       "%s_SOME_FLAG. A flag wins over the environment.",
+                       "%s_SOME_FLAG, or a line of the file that --config names. A flag wins over "
+                       "the environment, the environment over the file.",
                        program->env_prefix);
         (void)fputc('\n', out);
         print_wrapped(out, text, 0);

@@ -231,3 +231,10 @@ enum ps_status ps_conf_store(const struct ps_option *row, void *base, const char
     write_value(row, base, &value);
     return PS_OK;
 }
+
+enum ps_status ps_conf_check(const struct ps_option *row, const char *label, const char *text,
+                             struct ps_error *err)
+{
+    union value value = {0};
+    return read_value(row, label, text, &value, err);
+}

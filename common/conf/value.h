@@ -20,6 +20,10 @@ PS_MUST_CHECK enum ps_status ps_conf_store(const struct ps_option *row, void *ba
                                            const char *label, const char *text,
                                            struct ps_error *err);
 
+/** As above, and nothing is stored. */
+PS_MUST_CHECK enum ps_status ps_conf_check(const struct ps_option *row, const char *label,
+                                           const char *text, struct ps_error *err);
+
 /** The least and the most that the row takes, as text: "1 to 64", "0 and more"; "" without one. */
 void ps_conf_range(const struct ps_option *row, char *text, size_t n_bytes);
 

@@ -16,7 +16,7 @@ LAYERS = {
     "common/cluster": ["base"],
     "common/port": ["base"],
     "common/os": ["base", "port"],
-    "common/conf": ["base"],
+    "common/conf": ["base", "os"],
     "common/obs": ["base", "os"],
     "common/wire": ["base", "num"],
     "common/rpc": ["base", "port", "os", "obs", "wire"],
@@ -62,6 +62,7 @@ CORE_MAY_NOT_INCLUDE = [
 FOREIGN = [
     (r"^grpc(/|pp/|\+\+/)", ["common/rpc"]),
     (r"^uv\.h$", ["common/os"]),
+    (r"^yaml\.h$", ["common/conf"]),
     (r"^cblas\.h$|^openblas", ["common/num"]),
     # Generated structs of the cold messages: whoever talks with the coordinator.
     (r"^protobuf-c/|\.pb-c\.h$", ["common/wire", "server/coord", "server/svc", "worker/client",

@@ -10,20 +10,17 @@
 #include "data/data.h"
 #include "data/dataset.h"
 #include "train/center.h"
+#include "train/optimizer_list.h"
 
 #define STALENESS_MAX 1000000u /* Beyond it a bound is none; asp says so openly. */
 
 const struct ps_train_optimizer ps_train_optimizers[] = {
-    {.name = "sgd", .rate = 0.1f, .weight_decay = -1.0f, .local = true},
-    {.name = "momentum", .rate = 0.01f, .weight_decay = -1.0f},
-    {.name = "adagrad", .rate = 0.01f, .weight_decay = -1.0f},
-    {.name = "adam", .rate = 0.001f, .weight_decay = -1.0f},
-    {.name = "adamw", .rate = 0.001f, .weight_decay = 0.01f},
-    {0},
+#define X(word, lr, decay, at_home) \
+    {.name = (word), .rate = (lr), .weight_decay = (decay), .local = (at_home)},
+    PS_TRAIN_OPTIMIZER_LIST(X)
+#undef X
+        {0},
 };
-
-const char *const ps_train_optimizer_words[] = {"sgd",  "momentum", "adagrad",
-                                                "adam", "adamw",    NULL};
 
 /* The bound of "ssp:S"; false when `text` is something else. */
 static bool parse_bound(const char *text, uint32_t *ret)
@@ -61,11 +58,14 @@ static enum ps_status parse_consistency(const struct ps_train_options *options,
 {
     const char *text = options->consistency;
     uint32_t bound = options->staleness;
+    struct ps_conf_words first;
+    struct ps_conf_words second;
     if (text != NULL && options->staleness_given) {
         return ps_fail(err, PS_ERR_INVALID,
-                       "--staleness %" PRIu32 " and --consistency %s contradict each other; "
+                       "%s and %s contradict each other; "
                        "--staleness S is short for --consistency ssp:S",
-                       options->staleness, text);
+                       ps_conf_say(options->conf, "staleness", &first),
+                       ps_conf_say(options->conf, "consistency", &second));
     }
     *ret = (struct ps_consistency){.version = 1};
     if (text == NULL && options->aggregate && !options->staleness_given) {
@@ -78,8 +78,8 @@ static enum ps_status parse_consistency(const struct ps_train_options *options,
     } else if (strcmp(text, "asp") == 0) {
         ret->mode = PS_CONSISTENCY_ASP;
     } else {
-        return ps_fail(err, PS_ERR_INVALID,
-                       "--consistency %s: expected bsp, ssp:S (as ssp:4) or asp", text);
+        return ps_fail(err, PS_ERR_INVALID, "%s: expected bsp, ssp:S (as ssp:4) or asp",
+                       ps_conf_say(options->conf, "consistency", &first));
     }
     ret->aggregate = options->aggregate;
     ret->n_backups = options->backup_workers;
@@ -90,19 +90,23 @@ static enum ps_status check_aggregate(const struct ps_train_options *options,
                                       const struct ps_consistency *consistency,
                                       struct ps_error *err)
 {
+    struct ps_conf_words first;
+    struct ps_conf_words second;
     if (options->aggregate && consistency->mode != PS_CONSISTENCY_BSP) {
+        const char *other = options->staleness_given ? "staleness" : "consistency";
         return ps_fail(err, PS_ERR_INVALID,
-                       "--aggregate averages one step of all workers: it needs --consistency bsp");
+                       "%s averages one step of all workers: it needs --consistency bsp, not %s",
+                       ps_conf_say(options->conf, "aggregate", &first),
+                       ps_conf_say(options->conf, other, &second));
     }
     if (options->backup_workers > 0 && !options->aggregate) {
-        return ps_fail(err, PS_ERR_INVALID,
-                       "--backup-workers %" PRIu32 " needs --consistency bsp --aggregate",
-                       options->backup_workers);
+        return ps_fail(err, PS_ERR_INVALID, "%s needs --consistency bsp --aggregate",
+                       ps_conf_say(options->conf, "backup-workers", &first));
     }
     if (options->backup_workers >= options->workers && options->backup_workers > 0) {
-        return ps_fail(err, PS_ERR_INVALID,
-                       "--backup-workers %" PRIu32 ": must be below --workers, which is %" PRIu32,
-                       options->backup_workers, options->workers);
+        return ps_fail(err, PS_ERR_INVALID, "%s: must be below %s, which is %" PRIu32,
+                       ps_conf_say(options->conf, "backup-workers", &first),
+                       ps_conf_say(options->conf, "workers", &second), options->workers);
     }
     return PS_OK;
 }
@@ -114,9 +118,11 @@ static enum ps_status read_options(const struct ps_train_options *options,
     plan->options = *options;
     plan->optimizer = &ps_train_optimizers[options->optimizer];
     if (options->weight_decay_given && plan->optimizer->weight_decay < 0.0f) {
-        return ps_fail(err, PS_ERR_INVALID,
-                       "--weight-decay belongs to --optimizer adamw; with %s use --l2",
-                       plan->optimizer->name);
+        struct ps_conf_words first;
+        struct ps_conf_words second;
+        return ps_fail(err, PS_ERR_INVALID, "%s belongs to --optimizer adamw; with %s use --l2",
+                       ps_conf_say(options->conf, "weight-decay", &first),
+                       ps_conf_say(options->conf, "optimizer", &second));
     }
     plan->kind = ps_model_find(options->model);
     if (plan->kind == NULL) {

@@ -17,6 +17,7 @@
 
 #include "base/attr.h"
 #include "base/error.h"
+#include "conf/conf.h"
 #include "model/model.h"
 #include "train/schedule.h"
 
@@ -56,7 +57,8 @@ struct ps_train_options {
     bool seed_given;
     bool aggregate;
     bool shuffle;
-    bool center; /* Train on features with mean 0; see train/center.h. */
+    bool center;                /* Train on features with mean 0; see train/center.h. */
+    const struct ps_conf *conf; /* Where they came from, for messages; NULL: nobody knows. */
 };
 
 /** What this side has to know of an update rule; the arithmetic is the servers'. */
@@ -67,9 +69,8 @@ struct ps_train_optimizer {
     bool local;         /* w -= rate * g, so a worker can add its own update itself. */
 };
 
-/** The rules, ended by one without a name; and their names, ended by NULL, for --help. */
+/** The rules of train/optimizer_list.h, ended by one without a name. */
 extern const struct ps_train_optimizer ps_train_optimizers[];
-extern const char *const ps_train_optimizer_words[];
 
 /** The loss that a model's predictions are judged by is the model's; see model/model.h. */
 struct ps_train_plan {

@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "conf/conf.h"
 #include "lib/test_main.h"
+#include "suites.h"
 
 struct inner {
     uint32_t n_rows;
@@ -422,7 +423,7 @@ START_TEST(a_preset_out_of_its_own_range_is_an_assertion)
 }
 END_TEST
 
-static Suite *conf_suite(void)
+Suite *suite_rows(void)
 {
     Suite *suite = suite_create("conf");
     TCase *tcase = tcase_create("rows");
@@ -444,5 +445,3 @@ static Suite *conf_suite(void)
     suite_add_tcase(suite, tcase);
     return suite;
 }
-
-PS_TEST_MAIN(conf_suite)

@@ -1,0 +1,47 @@
+/* run_check.c — the flags of ps-run against each other; see run_options.h. */
+#include "run_options.h"
+
+#define SERVERS_PRESET 2u
+#define WORKERS_PRESET 4u
+
+static enum ps_status check_in_process(const struct ps_conf *conf,
+                                       const struct ps_run_options *options, struct ps_error *err)
+{
+    const char *other = options->servers > 1         ? "servers"
+                        : options->train.workers > 1 ? "workers"
+                        : options->port_base != 0    ? "port-base"
+                                                     : NULL;
+    if (other == NULL) {
+        return PS_OK;
+    }
+    struct ps_conf_words first;
+    struct ps_conf_words second;
+    return ps_fail(err, PS_ERR_INVALID, "%s and %s contradict each other: one process %s",
+                   ps_conf_say(conf, "in-process", &first), ps_conf_say(conf, other, &second),
+                   options->port_base != 0 ? "listens nowhere" : "has no cluster");
+}
+
+enum ps_status ps_run_options_check(const struct ps_conf *conf, struct ps_run_options *options,
+                                    struct ps_error *err)
+{
+    ps_train_options_given(conf, &options->train);
+    enum ps_status status = options->in_process ? check_in_process(conf, options, err) : PS_OK;
+    if (status != PS_OK) {
+        return status;
+    }
+    if (options->in_process) {
+        options->servers = 1;
+        options->train.workers = 1;
+        options->train.prefetch = 0; /* One thread: nothing would happen at the same time. */
+        if (options->train.consistency == NULL && !options->train.staleness_given) {
+            options->train.consistency = "bsp"; /* Nobody to be apart from. */
+        }
+    }
+    if (options->servers == 0) {
+        options->servers = SERVERS_PRESET;
+    }
+    if (options->train.workers == 0) {
+        options->train.workers = WORKERS_PRESET;
+    }
+    return ps_train_options_check(&options->train, err);
+}
