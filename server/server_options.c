@@ -130,13 +130,18 @@ static const struct ps_option rows[] = {
 static const struct ps_option_table table = {.rows = rows, .n_rows = PS_ARRAY_LEN(rows)};
 static const struct ps_option_use uses[] = {{.table = &table, .offset = 0}};
 
+static const struct ps_exit exits[] = {
+    {0, "stopped"}, {2, "bad usage"}, {4, "cluster lost"}, {74, "disk error"}, {0, NULL},
+};
+
 const struct ps_program ps_server_program = {
     .name = "ps-server",
+    .brief = "parameter server",
     .summary =
         "Holds slots of a model: answers pulls, applies pushes exactly once. One server of a "
         "cluster is its coordinator.",
-    .notes = "Prints `ready address=HOST:PORT` to standard output once it serves.\n"
-             "Exit status: 0 stopped, 2 bad usage, 4 cluster lost, 74 disk error.",
+    .notes = "Prints `ready address=HOST:PORT` to standard output once it serves.",
+    .exits = exits,
     .env_prefix = "PS_SERVER",
     .uses = uses,
     .job = ps_job_programs,

@@ -42,10 +42,18 @@ static const struct ps_command commands[] = {
     {"tables", "Tables, their shapes and rules, where their blocks are."},
 };
 
+static const struct ps_exit exits[] = {
+    {0, "printed"},
+    {2, "bad usage"},
+    {4, "the coordinator did not answer"},
+    {0, NULL},
+};
+
 const struct ps_program psctl_program = {
     .name = "psctl",
+    .brief = "look at a running parameter server cluster",
     .summary = "Looks at a running cluster.",
-    .notes = "Exit status: 0 printed, 2 bad usage, 4 the coordinator did not answer.",
+    .exits = exits,
     .env_prefix = "PSCTL",
     .uses = uses,
     .n_uses = PS_ARRAY_LEN(uses),

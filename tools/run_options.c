@@ -79,13 +79,23 @@ static const struct ps_option_use run_uses[] = {
     {&ps_train_option_table, offsetof(struct ps_run_options, train)},
 };
 
+static const struct ps_exit exits[] = {
+    {0, "trained"},
+    {2, "bad flags or data (nothing was started)"},
+    {3, "training diverged"},
+    {4, "cluster or data lost"},
+    {130, "interrupted"},
+    {143, "terminated"},
+    {0, NULL},
+};
+
 const struct ps_program ps_run_program = {
     .name = "ps-run",
+    .brief = "train a model on a parameter server cluster of its own",
     .summary = "Trains a model on a cluster of its own on this machine: one command.",
     .usage = "--data PATH|NAME [flags]",
-    .notes = "Results go to standard output, progress and logs to standard error.\n"
-             "Exit status: 0 trained, 2 bad flags or data (nothing was started), 3 training "
-             "diverged,\n4 cluster or data lost, 130 and 143 interrupted.",
+    .notes = "Results go to standard output, progress and logs to standard error.",
+    .exits = exits,
     .env_prefix = "PS_RUN",
     .uses = run_uses,
     .job = ps_job_programs,

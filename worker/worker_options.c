@@ -326,12 +326,20 @@ static const struct ps_option_use worker_uses[] = {
     {&worker_table, 0},
 };
 
+static const struct ps_exit exits[] = {
+    {0, "the job is done (or SIGTERM: left in order)"},
+    {2, "bad flags or data"},
+    {3, "training diverged"},
+    {4, "the cluster or its data are lost"},
+    {0, NULL},
+};
+
 const struct ps_program ps_worker_program = {
     .name = "ps-worker",
+    .brief = "worker of a parameter server cluster",
     .summary = "Pulls weights, computes gradients on its share of the data, pushes them.",
     .usage = "--data PATH [flags]",
-    .notes = "Exit status: 0 the job is done (or SIGTERM: left in order), 2 bad flags or data,\n"
-             "3 training diverged, 4 the cluster or its data are lost.",
+    .exits = exits,
     .env_prefix = "PS_WORKER",
     .uses = worker_uses,
     .job = ps_job_programs,

@@ -78,12 +78,20 @@ struct ps_command {
     const char *help; /* A sentence. */
 };
 
+/** How a program may end. */
+struct ps_exit {
+    int status;
+    const char *meaning; /* NULL: the list ends. */
+};
+
 struct ps_program {
     const char *name;    /* "ps-server"; also its section of a job file. */
+    const char *brief;   /* What it is, for a list of manual pages; no sentence. */
     const char *summary; /* First line of --help. */
     const char *usage; /* What follows the name in the usage line; NULL: ps_conf_usage makes it. */
-    const char *notes; /* Last lines of --help: commands, exit status; or NULL. */
-    const char *env_prefix; /* "PS_SERVER": --data-dir is PS_SERVER_DATA_DIR. */
+    const char *notes; /* A sentence or two behind the flags; or NULL. */
+    const struct ps_exit *exits; /* NULL: nothing is said of them. */
+    const char *env_prefix;      /* "PS_SERVER": --data-dir is PS_SERVER_DATA_DIR. */
     const struct ps_option_use *uses;
     size_t n_uses;
     size_t n_positional_max;           /* Words beside flags; 0: every one is an error. */
@@ -177,6 +185,12 @@ const char *ps_conf_say(const struct ps_conf *conf, const char *name, struct ps_
  */
 bool ps_conf_next_given(const struct ps_conf *conf, const struct ps_option_table *table, size_t *at,
                         const char **ret_name, const char **ret_text);
+
+/** "preset 4; 1 to 64 steps": what --help says of a row's values; "" when there is nothing. */
+void ps_conf_describe(const struct ps_option *row, char *text, size_t n_bytes);
+
+/** Whether a row is a bool that is on unless told otherwise: --help shows --no-name. */
+bool ps_conf_is_on(const struct ps_option *row);
 
 /** What follows the program's name in its usage line. */
 const char *ps_conf_usage(const struct ps_program *program);

@@ -10,11 +10,11 @@
 #define HELP_COLUMN 34u
 #define TEXT_BYTES  1024
 
-/* Append to a text of TEXT_BYTES; what does not fit is cut. */
-static void append(char *text, const char *more)
+/* Append to a text of `n_bytes`; what does not fit is cut. */
+static void append(char *text, size_t n_bytes, const char *more)
 {
     size_t used = strlen(text);
-    (void)snprintf(text + used, TEXT_BYTES - used, "%s", more);
+    (void)snprintf(text + used, n_bytes - used, "%s", more);
 }
 
 /* Print `text` from the present column on, wrapped at blanks, next lines indented. */
@@ -38,48 +38,52 @@ static void print_wrapped(FILE *out, const char *text, size_t column)
     (void)fputc('\n', out);
 }
 
-/* "[preset 4; 1 to 64 steps]", or nothing. */
-static void describe(const struct ps_option *row, char *text)
+bool ps_conf_is_on(const struct ps_option *row)
+{
+    return row->type == PS_OPTION_BOOL && row->preset != NULL && strcmp(row->preset, "true") == 0;
+}
+
+void ps_conf_describe(const struct ps_option *row, char *text, size_t n_bytes)
 {
     char range[128];
     ps_conf_range(row, range, sizeof(range));
     bool off = row->type == PS_OPTION_BOOL && row->preset != NULL;
     bool preset = row->preset != NULL && row->preset[0] != '\0' && !off;
     bool string = row->type == PS_OPTION_STRING;
+    text[0] = '\0';
     if (!preset && range[0] == '\0' && !row->required) {
         return;
     }
-    append(text, " [");
     if (row->required) {
-        append(text, "required");
+        append(text, n_bytes, "required");
     } else if (preset) {
-        append(text, "preset ");
-        append(text, row->preset);
+        append(text, n_bytes, "preset ");
+        append(text, n_bytes, row->preset);
     }
     if (range[0] != '\0') {
-        append(text, row->required || preset ? "; " : "");
-        append(text, range);
-        append(text, row->type == PS_OPTION_DURATION_MS ? " ms" : "");
+        append(text, n_bytes, row->required || preset ? "; " : "");
+        append(text, n_bytes, range);
+        append(text, n_bytes, row->type == PS_OPTION_DURATION_MS ? " ms" : "");
     }
     if (row->unit != NULL && row->unit[0] != '\0' && !string &&
         row->type != PS_OPTION_DURATION_MS) {
-        append(text, " ");
-        append(text, row->unit);
+        append(text, n_bytes, " ");
+        append(text, n_bytes, row->unit);
     }
-    append(text, "]");
 }
 
 static void print_row(FILE *out, const struct ps_option *row)
 {
     char kind[TEXT_BYTES];
     ps_conf_kind(row, kind, sizeof(kind));
-    bool on =
-        row->type == PS_OPTION_BOOL && row->preset != NULL && strcmp(row->preset, "true") == 0;
-    char text[TEXT_BYTES] = "";
-    append(text, row->help);
-    describe(row, text);
-    int used =
-        fprintf(out, "  --%s%s%s%s", on ? "no-" : "", row->name, kind[0] != '\0' ? " " : "", kind);
+    char values[TEXT_BYTES];
+    ps_conf_describe(row, values, sizeof(values));
+    char text[2 * TEXT_BYTES];
+    bool any = values[0] != '\0';
+    (void)snprintf(text, sizeof(text), "%s%s%s%s", row->help, any ? " [" : "", values,
+                   any ? "]" : "");
+    int used = fprintf(out, "  --%s%s%s%s", ps_conf_is_on(row) ? "no-" : "", row->name,
+                       kind[0] != '\0' ? " " : "", kind);
     if (used < 0) {
         return;
     }
@@ -117,6 +121,22 @@ static void print_commands(FILE *out, const struct ps_program *program)
     }
 }
 
+static void print_exits(FILE *out, const struct ps_exit *exits)
+{
+    char text[TEXT_BYTES] = "Exit status: ";
+    for (size_t i = 0; exits != NULL && exits[i].meaning != NULL; i++) {
+        char one[TEXT_BYTES];
+        (void)snprintf(one, sizeof(one), "%s%d %s", i == 0 ? "" : ", ", exits[i].status,
+                       exits[i].meaning);
+        append(text, sizeof(text), one);
+    }
+    if (exits != NULL) {
+        append(text, sizeof(text), ".");
+        (void)fputc('\n', out);
+        print_wrapped(out, text, 0);
+    }
+}
+
 const char *ps_conf_usage(const struct ps_program *program)
 {
     if (program->usage != NULL) {
@@ -146,6 +166,8 @@ void ps_conf_help(const struct ps_program *program, FILE *out)
         print_wrapped(out, text, 0);
     }
     if (program->notes != NULL) {
-        (void)fprintf(out, "\n%s\n", program->notes);
+        (void)fputc('\n', out);
+        print_wrapped(out, program->notes, 0);
     }
+    print_exits(out, program->exits);
 }
