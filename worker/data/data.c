@@ -124,26 +124,33 @@ enum ps_status ps_data_open(const char *where, const struct ps_data_options *opt
     struct ps_dataset *train = NULL;
     struct ps_dataset *test = NULL;
 
+    enum ps_data_blame blame = PS_DATA_BLAME_TRAIN;
     enum ps_status status = find_folder(where, root, folder, err);
     if (status == PS_OK) {
+        blame = PS_DATA_BLAME_TEST;
         status = find_folder(options->test != NULL ? options->test : where, root, test_folder, err);
     }
     if (status == PS_OK) {
+        blame = PS_DATA_BLAME_FORMAT;
         status = pick_reader(options->format, folder, &reader, err);
     }
-    if (status != PS_OK) {
-        return status;
+    if (status == PS_OK) {
+        blame = PS_DATA_BLAME_TRAIN;
+        PS_ASSERT(reader != NULL);
+        struct ps_read_request request = {
+            .mem = options->mem,
+            .folder = folder,
+            .part = PS_DATA_TRAIN,
+            .n_classes = options->n_classes,
+        };
+        status = reader->read(&request, &train, err);
     }
-    PS_ASSERT(reader != NULL);
-    struct ps_read_request request = {
-        .mem = options->mem,
-        .folder = folder,
-        .part = PS_DATA_TRAIN,
-        .n_classes = options->n_classes,
-    };
-    status = reader->read(&request, &train, err);
     if (status == PS_OK && ret_test != NULL) {
+        blame = PS_DATA_BLAME_TEST;
         status = open_test(reader, test_folder, options, train, &test, err);
+    }
+    if (status != PS_OK && options->ret_blame != NULL) {
+        *options->ret_blame = blame;
     }
     if (status != PS_OK) {
         ps_dataset_destroy(train);

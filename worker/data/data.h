@@ -19,12 +19,20 @@ struct ps_mem;
 
 #define PS_DATA_ROOT "/usr/share/datasets" /* Where Debian's dataset packages put their files. */
 
+/** What of the request was wrong. */
+enum ps_data_blame {
+    PS_DATA_BLAME_TRAIN,
+    PS_DATA_BLAME_TEST,
+    PS_DATA_BLAME_FORMAT
+};
+
 struct ps_data_options {
     struct ps_mem *mem; /* Budget; NULL: no bound. */
     const char *format; /* Name of a reader, or NULL or "auto": the first that finds its files. */
     const char *test;   /* Folder of the test files (--test), or NULL: the same as `where`. */
     const char *root;   /* Folder of named sets, or NULL: PS_DATA_ROOT. */
     uint32_t n_classes; /* 0: as many as the labels of the training set ask for. */
+    enum ps_data_blame *ret_blame; /* Set with an error, for the message; NULL: not wanted. */
 };
 
 /**

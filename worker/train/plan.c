@@ -111,6 +111,39 @@ static enum ps_status check_aggregate(const struct ps_train_options *options,
     return PS_OK;
 }
 
+/* Put the setting, its value and its source before the message of whoever refused it. */
+static enum ps_status from(const struct ps_train_options *options, const char *name,
+                           enum ps_status status, struct ps_error *err)
+{
+    if (status == PS_OK || options->conf == NULL) {
+        return status;
+    }
+    struct ps_conf_words words;
+    return ps_wrap(err, status, "%s", ps_conf_say(options->conf, name, &words));
+}
+
+static enum ps_status read_model(const struct ps_train_options *options, struct ps_train_plan *plan,
+                                 struct ps_error *err)
+{
+    struct ps_conf_words words;
+    plan->kind = ps_model_find(options->model);
+    if (plan->kind == NULL) {
+        size_t n = 0;
+        const struct ps_model_kind *const *kinds = ps_model_all(&n);
+        char names[128] = "";
+        for (size_t i = 0; i < n; i++) {
+            size_t used = strlen(names);
+            (void)snprintf(names + used, sizeof(names) - used, "%s%s", i == 0 ? "" : ", ",
+                           kinds[i]->name);
+        }
+        return ps_fail(err, PS_ERR_INVALID, "%s: unknown model; there are %s",
+                       ps_conf_say(options->conf, "model", &words), names);
+    }
+    const char *hidden = options->hidden != NULL ? options->hidden : "";
+    enum ps_status status = ps_model_hidden_parse(hidden, &plan->params, err);
+    return from(options, "hidden", status, err);
+}
+
 /* What the flags alone say, without a file or an allocation. */
 static enum ps_status read_options(const struct ps_train_options *options,
                                    struct ps_train_plan *plan, struct ps_error *err)
@@ -124,26 +157,12 @@ static enum ps_status read_options(const struct ps_train_options *options,
                        ps_conf_say(options->conf, "weight-decay", &first),
                        ps_conf_say(options->conf, "optimizer", &second));
     }
-    plan->kind = ps_model_find(options->model);
-    if (plan->kind == NULL) {
-        size_t n = 0;
-        const struct ps_model_kind *const *kinds = ps_model_all(&n);
-        char names[128] = "";
-        for (size_t i = 0; i < n; i++) {
-            size_t used = strlen(names);
-            (void)snprintf(names + used, sizeof(names) - used, "%s%s", i == 0 ? "" : ", ",
-                           kinds[i]->name);
-        }
-        return ps_fail(err, PS_ERR_INVALID, "--model %s: unknown model; there are %s",
-                       options->model, names);
+    enum ps_status status = read_model(options, plan, err);
+    if (status == PS_OK) {
+        float rate = options->lr > 0.0f ? options->lr : plan->optimizer->rate;
+        status = from(options, "schedule",
+                      ps_schedule_parse(options->schedule, rate, &plan->schedule, err), err);
     }
-    enum ps_status status =
-        ps_model_hidden_parse(options->hidden != NULL ? options->hidden : "", &plan->params, err);
-    if (status != PS_OK) {
-        return status;
-    }
-    float rate = options->lr > 0.0f ? options->lr : plan->optimizer->rate;
-    status = ps_schedule_parse(options->schedule, rate, &plan->schedule, err);
     if (status == PS_OK) {
         status = parse_consistency(options, &plan->consistency, err);
     }
@@ -184,6 +203,19 @@ static void write_texts(struct ps_train_plan *plan)
     }
 }
 
+/* A model and its layers are judged together. */
+static enum ps_status refuse_model(const struct ps_train_options *options, enum ps_status status,
+                                   struct ps_error *err)
+{
+    if (options->conf == NULL || options->hidden == NULL || status != PS_ERR_INVALID) {
+        return status;
+    }
+    struct ps_conf_words model;
+    struct ps_conf_words hidden;
+    return ps_wrap(err, status, "%s with %s", ps_conf_say(options->conf, "hidden", &hidden),
+                   ps_conf_say(options->conf, "model", &model));
+}
+
 enum ps_status ps_train_plan_seed(struct ps_train_plan *plan, uint64_t seed, struct ps_error *err)
 {
     ps_model_destroy(plan->model);
@@ -192,7 +224,7 @@ enum ps_status ps_train_plan_seed(struct ps_train_plan *plan, uint64_t seed, str
     plan->params.seed = seed;
     enum ps_status status = ps_model_create(plan->kind, &plan->params, &plan->model, err);
     if (status != PS_OK) {
-        return status;
+        return refuse_model(&plan->options, status, err);
     }
     plan->n_values = 0;
     for (uint32_t i = 0; i < plan->model->n_tables; i++) {
@@ -204,16 +236,22 @@ enum ps_status ps_train_plan_seed(struct ps_train_plan *plan, uint64_t seed, str
 static enum ps_status open_data(const struct ps_train_options *options, struct ps_train_plan *plan,
                                 struct ps_error *err)
 {
+    enum ps_data_blame blame = PS_DATA_BLAME_TRAIN;
     struct ps_data_options where = {
         .mem = plan->mem,
+        .ret_blame = &blame,
         .format = options->format,
         .test = options->test,
     };
     enum ps_status status = ps_data_open(options->data, &where, &plan->train, &plan->test, err);
     if (status == PS_OK && plan->train->n_rows > UINT32_MAX) {
-        status = ps_fail(err, PS_ERR_INVALID, "--data %s: more than 2^32 rows", options->data);
+        status = ps_fail(err, PS_ERR_INVALID, "more than 2^32 rows");
     }
-    return status;
+    bool format = options->format != NULL && strcmp(options->format, "auto") != 0;
+    const char *name = blame == PS_DATA_BLAME_TEST && options->test != NULL ? "test"
+                       : blame == PS_DATA_BLAME_FORMAT && format            ? "format"
+                                                                            : "data";
+    return from(options, name, status, err);
 }
 
 enum ps_status ps_train_plan_open(const struct ps_train_options *options, struct ps_mem *mem,
