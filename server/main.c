@@ -32,6 +32,7 @@
 
 struct daemon {
     struct ps_server_settings settings;
+    const struct ps_conf *conf; /* Where they came from, for messages. */
     struct ps_loop *loop;
     struct ps_thread_exec *lanes[PS_LANES_MAX];
     uint32_t n_lanes;
@@ -147,14 +148,16 @@ static enum ps_status start_server(struct daemon *daemon, struct ps_error *err)
     ps_random_id(&options.new_cluster_id);
     memcpy(&options.seed, options.session.bytes, sizeof(options.seed));
     if (s->data_dir != NULL && s->coordinator == NULL) {
+        struct ps_conf_words words;
         int n =
             snprintf(daemon->store_path, sizeof(daemon->store_path), "%s/coordinator", s->data_dir);
         if (n < 0 || (size_t)n >= sizeof(daemon->store_path)) {
-            return ps_fail(err, PS_ERR_INVALID, "--data-dir is too long");
+            return ps_fail(err, PS_ERR_INVALID, "%s: the path is too long",
+                           ps_conf_say(daemon->conf, "data-dir", &words));
         }
         enum ps_status status = ps_disk_make_dir(daemon->disk, s->data_dir, err);
         if (status != PS_OK) {
-            return status;
+            return ps_wrap(err, status, "%s", ps_conf_say(daemon->conf, "data-dir", &words));
         }
         options.disk = daemon->disk;
         options.store_path = daemon->store_path;
@@ -199,31 +202,11 @@ static int serve(struct daemon *daemon)
     return daemon->exit_status;
 }
 
-/* Settings that are each within their bounds, but not together. */
-static enum ps_status check_settings(const struct ps_conf *conf,
-                                     const struct ps_server_settings *settings,
-                                     struct ps_error *err)
-{
-    struct ps_conf_words first;
-    struct ps_conf_words second;
-#ifndef PS_PLANT
-    if (settings->plant != PS_SERVER_PLANT_NONE) {
-        return ps_fail(err, PS_ERR_INVALID, "%s works in test builds only (-Dplant=true)",
-                       ps_conf_say(conf, "plant", &first));
-    }
-#endif
-    if (settings->coordinator != NULL && ps_conf_given(conf, "servers")) {
-        return ps_fail(
-            err, PS_ERR_INVALID, "%s is for the coordinator, but %s names another server",
-            ps_conf_say(conf, "servers", &first), ps_conf_say(conf, "coordinator", &second));
-    }
-    return PS_OK;
-}
-
 static int start(struct daemon *daemon, const struct ps_conf *conf)
 {
     struct ps_error err;
-    if (check_settings(conf, &daemon->settings, &err) != PS_OK) {
+    daemon->conf = conf;
+    if (ps_server_options_check(conf, &daemon->settings, &err) != PS_OK) {
         (void)fprintf(stderr, "ps-server: %s\n", err.text);
         return EXIT_USAGE;
     }

@@ -32,4 +32,12 @@ struct ps_server_settings {
 
 extern const struct ps_program ps_server_program;
 
+/**
+ * Refuse settings that contradict each other.
+ * @return PS_ERR_INVALID with one line that names them and their sources
+ */
+PS_MUST_CHECK enum ps_status ps_server_options_check(const struct ps_conf *conf,
+                                                     const struct ps_server_settings *settings,
+                                                     struct ps_error *err);
+
 #endif

@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "base/limits.h"
 #include "conf/job.h"
 
 #define AT(field) offsetof(struct psctl_options, field)
@@ -15,6 +16,8 @@ static const struct ps_option rows[] = {
         .group = "Cluster",
         .preset = "127.0.0.1:7070",
         .type = PS_OPTION_STRING,
+        .min = 1,
+        .max = PS_ADDRESS_BYTES_MAX,
         .offset = AT(coordinator),
     },
     {

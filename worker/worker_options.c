@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "base/limits.h"
 #include "conf/job.h"
 #include "obs/log.h"
 #include "train/optimizer_list.h"
@@ -269,6 +270,8 @@ static const struct ps_option worker_rows[] = {
         .group = "This worker",
         .preset = "127.0.0.1:7070",
         .type = PS_OPTION_STRING,
+        .min = 1,
+        .max = PS_ADDRESS_BYTES_MAX,
         .offset = AT(coordinator),
     },
     {
@@ -277,6 +280,8 @@ static const struct ps_option worker_rows[] = {
         .help = "Name in logs and in psctl.",
         .preset = "worker",
         .type = PS_OPTION_STRING,
+        .min = 1,
+        .max = PS_NAME_BYTES_MAX,
         .offset = AT(name),
     },
     {

@@ -55,7 +55,7 @@ struct ps_option {
     bool required;       /* Refuse to start without a value from file, environment or flag. */
     bool secret;         /* STRING: no message and no --print-config shows its value. */
     bool list;           /* STRING: words joined by commas; in a job file also [a, b]. */
-    uint64_t min, max;   /* Whole numbers, bytes, ms, each element of a list. max 0: no bound. */
+    uint64_t min, max;   /* Numbers, ms, elements of a list, bytes of a STRING. max 0: no bound. */
     double f_min, f_max; /* F32 and F64. Both 0: no bounds but finite. */
     size_t offset;       /* Within the struct that the table fills. */
 };

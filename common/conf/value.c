@@ -31,6 +31,9 @@ static bool has_max(const struct ps_option *row)
 void ps_conf_range(const struct ps_option *row, char *text, size_t n_bytes)
 {
     text[0] = '\0';
+    if (row->type == PS_OPTION_STRING) {
+        return; /* Its bounds are those of a path or an address: nobody needs to be told. */
+    }
     if (row->type == PS_OPTION_F32 || row->type == PS_OPTION_F64) {
         if (row->f_min != 0 || row->f_max != 0) {
             (void)snprintf(text, n_bytes, "%g to %g", row->f_min, row->f_max);
@@ -95,6 +98,18 @@ static enum ps_status refuse_range(const struct ps_option *row, const char *labe
 static bool within(const struct ps_option *row, uint64_t value)
 {
     return value >= row->min && (row->max == 0 || value <= row->max);
+}
+
+/* What a text says is for others to judge, how long it is for us. */
+static enum ps_status check_length(const struct ps_option *row, const char *label, const char *text,
+                                   struct ps_error *err)
+{
+    size_t n_bytes = strlen(text);
+    if (within(row, n_bytes)) {
+        return PS_OK;
+    }
+    return ps_fail(err, PS_ERR_INVALID, "%s: expected %" PRIu64 " to %" PRIu64 " bytes, got %zu",
+                   label, row->min, row->max, n_bytes);
 }
 
 static enum ps_status read_whole(const struct ps_option *row, const char *label, const char *text,
@@ -185,7 +200,7 @@ static enum ps_status read_value(const struct ps_option *row, const char *label,
                                  union value *ret, struct ps_error *err)
 {
     switch (row->type) {
-    case PS_OPTION_STRING: ret->text = text; return PS_OK;
+    case PS_OPTION_STRING: ret->text = text; return check_length(row, label, text, err);
     case PS_OPTION_BOOL: return read_bool(label, text, &ret->truth, err);
     case PS_OPTION_U32:
     case PS_OPTION_U64:

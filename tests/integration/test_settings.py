@@ -65,6 +65,8 @@ class Settings(ps_test.Case):
             (b"data: \xff\n", ":1:7: not UTF-8"),
             (b"data: a\0b\n", ":1:8: not UTF-8 text: control characters"),
             ("lr:\n", ":1:4: lr: has no value"),
+            ("name: " + "b" * 64, ":1:7: name: expected 1 to 63 bytes, got 64"),
+            ("coordinator: ''", ":1:14: coordinator: expected 1 to 255 bytes, got 0"),
             ("#" * 70000, "longer than 65536 bytes"),
         ]
         for text, says in rows:
@@ -138,6 +140,14 @@ class Settings(ps_test.Case):
                         program, "--config", path, *more,
                         says=[f"--{setting} {bad}".replace("'", ""), f"({path}:2)"],
                     )
+
+    def test_a_folder_that_cannot_be_made_is_named_with_its_source(self):
+        path = self.job("ps-server: {data-dir: /proc/none}\n")
+        status, stdout, stderr = ps_test.run(
+            "--listen", "127.0.0.1:0", "--config", path, program=SERVER
+        )
+        self.assertEqual((status, stdout, len(stderr.splitlines())), (74, "", 1), stderr)
+        self.assertIn(f"--data-dir /proc/none ({path}:1): ", stderr)
 
     def test_what_was_asked_for_last_wins(self):
         path = self.job("batch: 1\nepochs: 1\nlr: 0.125\nps-worker:\n  batch: 2\n  epochs: 2\n")

@@ -44,7 +44,7 @@ static const struct ps_option train_rows[] = {
     {.name = "hosts", .help = "x", .type = PS_OPTION_STRING, .list = true, AT(hosts)},
 };
 static const struct ps_option both_rows[] = {
-    {.name = "name", .help = "x", .type = PS_OPTION_STRING, .preset = "someone", AT(name)},
+    {.name = "name", .help = "x", .type = PS_OPTION_STRING, .min = 1, .max = 20, .preset = "someone", AT(name)},
     {.name = "log-level", .help = "x", .type = PS_OPTION_ENUM, .words = levels, .preset = "info", AT(level)},
     {.name = "silence", .help = "x", .type = PS_OPTION_DURATION_MS, .max = 60000, AT(silence_ms)},
 };
@@ -302,6 +302,8 @@ static const struct {
     {"staleness: ~\n", ":1:12: staleness: has no value"},
     {"data: null\n", ":1:7: data: has no value"},
     {"staleness: ''\n", ":1:12: staleness: '' is not a whole number"},
+    {"name: ''\n", ":1:7: name: expected 1 to 20 bytes, got 0"},
+    {"name: abcdefghijklmnopqrstu\n", ":1:7: name: expected 1 to 20 bytes, got 21"},
     {"data: [a]\n", ":1:7: data: single values are expected, not a list"},
     {"staleness: [4]\n", ":1:12: staleness: single values are expected, not a list"},
     {"staleness: {a: 4}\n", ":1:12: staleness: single values are expected, not a mapping"},
