@@ -60,6 +60,7 @@ static void start(struct ps_ask *ask, const char *method, struct ps_out out, uin
     ask->request = (struct ps_request){
         .method = method,
         .timeout_ms = timeout_ms,
+        .at_once = true,
         .out = out,
         .done = answered,
     };

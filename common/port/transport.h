@@ -105,6 +105,7 @@ struct ps_request {
     /* Set by the caller before start. */
     const char *method; /* "/ps.v1.ParameterServer/Pull"; static. */
     uint32_t timeout_ms;
+    bool at_once; /* Who cannot be connected to is UNAVAIL, with the reason; else wait for him. */
     struct ps_context context;
     struct ps_out out;
     void (*done)(struct ps_request *request); /* Runs exactly once per start, never inside it. */

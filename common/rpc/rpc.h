@@ -65,4 +65,20 @@ void ps_rpc_destroy(struct ps_rpc *rpc);
 
 struct ps_transport *ps_rpc_transport(struct ps_rpc *rpc);
 
+enum ps_rpc_address_use {
+    PS_RPC_TO_LISTEN,    /* Port 0 picks one; 0.0.0.0 and [::] are every address. */
+    PS_RPC_TO_ADVERTISE, /* What others shall dial; port 0 is the one that is served. */
+    PS_RPC_TO_DIAL
+};
+
+/**
+ * Is it host:port, [ipv6]:port or unix:/path, and fit for its use? Asks nobody. The message says
+ * what to write instead; the address itself is for the caller to add.
+ */
+PS_MUST_CHECK enum ps_status ps_rpc_address_check(const char *address, enum ps_rpc_address_use use,
+                                                  struct ps_error *err);
+
+/** 0.0.0.0:port or [::]:port, which nobody else could dial. */
+bool ps_rpc_address_is_any(const char *address);
+
 #endif

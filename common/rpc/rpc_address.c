@@ -1,161 +1,270 @@
 /*
- * rpc_address.c — addresses that people write, made fit for gRPC.
+ * rpc_address.c — addresses that people write: are they any, and in the form that gRPC wants.
  *
- * gRPC would share a port with whoever has it already, or say only "0" when it cannot bind; and it
- * steals the path of a unix socket. So the port is tried first, for the words, and a unix socket
- * has a lock file beside it.
+ * Nothing here asks the network. What gRPC would take for something else (a scheme, a name with a
+ * space, an IPv6 address without brackets) is refused with the way to write it.
  */
-#include <errno.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <arpa/inet.h>
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <sys/un.h>
 
-#include <netdb.h>
-
+#include "base/assert.h"
 #include "rpc/rpc_impl.h"
 
-#define UNIX_PREFIX "unix:"
+#define UNIX_PREFIX  "unix:"
+#define PATH_ROOM    sizeof(((struct sockaddr_un *)NULL)->sun_path) /* The final 0 included. */
+#define PORT_EXAMPLE "7070"
 
-static bool is_unix(const char *address)
+bool ps_rpc_address_is_unix(const char *address)
 {
     return strncmp(address, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0;
 }
 
-/* host:port or [host]:port into two strings; false when there is no port. */
-static bool split(const char *address, char host[PS_ADDRESS_BYTES_MAX + 1], char port[6])
+const char *ps_rpc_address_path(const char *address)
+{
+    return address + strlen(UNIX_PREFIX);
+}
+
+/* ---- Hosts --------------------------------------------------------------------------------- */
+
+static bool is_ipv4(const char *host)
+{
+    struct in_addr number;
+    return inet_pton(AF_INET, host, &number) == 1;
+}
+
+/* With or without a scope: fe80::1%eth0. */
+static bool is_ipv6(const char *host)
+{
+    char text[PS_ADDRESS_BYTES_MAX + 1];
+    struct in6_addr number;
+    (void)snprintf(text, sizeof(text), "%s", host);
+    char *scope = strchr(text, '%');
+    if (scope != NULL) {
+        if (scope[1] == '\0') {
+            return false;
+        }
+        *scope = '\0';
+    }
+    return inet_pton(AF_INET6, text, &number) == 1;
+}
+
+static bool is_any(const char *host)
+{
+    struct in6_addr number;
+    struct in_addr short_number;
+    if (inet_pton(AF_INET6, host, &number) == 1) {
+        return IN6_IS_ADDR_UNSPECIFIED(&number);
+    }
+    return inet_pton(AF_INET, host, &short_number) == 1 && short_number.s_addr == INADDR_ANY;
+}
+
+bool ps_rpc_address_split(const char *address, struct ps_rpc_host_port *ret)
 {
     const char *colon = strrchr(address, ':');
-    if (colon == NULL || strlen(colon + 1) > 5 || colon[1] == '\0' ||
-        strspn(colon + 1, "0123456789") != strlen(colon + 1)) {
+    if (strlen(address) > PS_ADDRESS_BYTES_MAX || colon == NULL || colon[1] == '\0' ||
+        strlen(colon + 1) > 5 || strspn(colon + 1, "0123456789") != strlen(colon + 1)) {
         return false;
     }
-    (void)snprintf(port, 6, "%s", colon + 1);
+    (void)snprintf(ret->port, sizeof(ret->port), "%s", colon + 1);
     size_t n_bytes = (size_t)(colon - address);
-    if (n_bytes >= 2 && address[0] == '[' && address[n_bytes - 1] == ']') {
+    ret->brackets = n_bytes >= 2 && address[0] == '[' && address[n_bytes - 1] == ']';
+    if (ret->brackets) {
         address++;
         n_bytes -= 2;
     }
-    (void)snprintf(host, PS_ADDRESS_BYTES_MAX + 1, "%.*s", (int)n_bytes, address);
+    (void)snprintf(ret->host, sizeof(ret->host), "%.*s", (int)n_bytes, address);
     return true;
 }
 
+bool ps_rpc_address_is_any(const char *address)
+{
+    struct ps_rpc_host_port at;
+    return !ps_rpc_address_is_unix(address) && ps_rpc_address_split(address, &at) &&
+           is_any(at.host);
+}
+
+/* ---- Checking ------------------------------------------------------------------------------ */
+
+static enum ps_status check_path(const char *path, struct ps_error *err)
+{
+    if (path[0] != '/') {
+        return ps_fail(err, PS_ERR_INVALID,
+                       "the path of a unix socket starts with a slash: "
+                       "write unix:/path");
+    }
+    return strlen(path) < PATH_ROOM ? PS_OK
+                                    : ps_fail(err, PS_ERR_INVALID,
+                                              "the path of a unix socket has at most %zu bytes, "
+                                              "not %zu",
+                                              PATH_ROOM - 1, strlen(path));
+}
+
+/* What looks like a URL or one of gRPC's targets; "dns:7070" is a host called dns. */
+static enum ps_status check_scheme(const char *address, struct ps_error *err)
+{
+    static const char *const schemes[] = {"dns",  "ipv4",  "ipv6", "unix-abstract", "vsock",
+                                          "http", "https", "grpc", "grpcs",         "tcp"};
+    const char *rest = strstr(address, "://");
+    rest = rest != NULL ? rest + strlen("://") : NULL;
+    for (size_t i = 0; rest == NULL && i < PS_ARRAY_LEN(schemes); i++) {
+        size_t n = strlen(schemes[i]);
+        if (strncmp(address, schemes[i], n) == 0 && address[n] == ':' &&
+            isdigit((unsigned char)address[n + 1]) == 0) {
+            rest = address + n + 1;
+        }
+    }
+    if (rest == NULL) {
+        return PS_OK;
+    }
+    rest += strspn(rest, "/");
+    return ps_fail(err, PS_ERR_INVALID, "leave the scheme away: write %.*s",
+                   (int)strcspn(rest, "/"), rest);
+}
+
+static enum ps_status check_bytes(const char *address, struct ps_error *err)
+{
+    size_t n_bytes = strlen(address);
+    if (n_bytes == 0) {
+        return ps_fail(err, PS_ERR_INVALID, "the address is empty: write HOST:PORT");
+    }
+    if (n_bytes > PS_ADDRESS_BYTES_MAX) {
+        return ps_fail(err, PS_ERR_INVALID, "an address has at most %u bytes, not %zu",
+                       PS_ADDRESS_BYTES_MAX, n_bytes);
+    }
+    for (size_t i = 0; i < n_bytes; i++) {
+        if (isspace((unsigned char)address[i]) != 0 || iscntrl((unsigned char)address[i]) != 0) {
+            return ps_fail(err, PS_ERR_INVALID, "an address has no white space in it");
+        }
+    }
+    return strchr(address, ',') == NULL || ps_rpc_address_is_unix(address)
+               ? PS_OK
+               : ps_fail(err, PS_ERR_INVALID,
+                         "a list is not possible: name one address, HOST:PORT");
+}
+
+/* More than one colon and no brackets: IPv6, with a port or without one. */
+static enum ps_status explain_colons(const char *address, struct ps_error *err)
+{
+    struct ps_rpc_host_port at;
+    if (ps_rpc_address_split(address, &at) && is_ipv6(at.host)) {
+        return ps_fail(err, PS_ERR_INVALID, "IPv6 stands in brackets: write [%s]:%s", at.host,
+                       at.port);
+    }
+    if (is_ipv6(address)) {
+        return ps_fail(err, PS_ERR_INVALID, "no port is given: write [%s]:" PORT_EXAMPLE, address);
+    }
+    return ps_fail(err, PS_ERR_INVALID, "too many colons: write HOST:PORT, or [IPV6]:PORT");
+}
+
+/* Where the port is concerned. */
+static enum ps_status check_port(const char *address, enum ps_rpc_address_use use,
+                                 struct ps_error *err)
+{
+    size_t n_bytes = strlen(address);
+    const char *colon = strrchr(address, ':');
+    if (colon == NULL || (address[0] == '[' && address[n_bytes - 1] == ']')) {
+        return ps_fail(err, PS_ERR_INVALID, "no port is given: write %s:" PORT_EXAMPLE, address);
+    }
+    if (address[0] != '[' && strchr(address, ':') != colon) {
+        return explain_colons(address, err);
+    }
+    const char *port = colon + 1;
+    if (port[0] == '\0') {
+        return ps_fail(err, PS_ERR_INVALID, "no port is given: write %s" PORT_EXAMPLE, address);
+    }
+    if (strspn(port, "0123456789") != strlen(port)) {
+        return ps_fail(err, PS_ERR_INVALID, "'%s' is no port: write a number", port);
+    }
+    unsigned long number = strtoul(port, NULL, 10); /* Saturates. */
+    if (number > UINT16_MAX || strlen(port) > 5) {
+        return ps_fail(err, PS_ERR_INVALID, "there is no port %s: 65535 is the last", port);
+    }
+    return number > 0 || use != PS_RPC_TO_DIAL
+               ? PS_OK
+               : ps_fail(err, PS_ERR_INVALID,
+                         "port 0 cannot be dialled: write the port that is served");
+}
+
+static enum ps_status check_host(const struct ps_rpc_host_port *at, enum ps_rpc_address_use use,
+                                 struct ps_error *err)
+{
+    static const char name_bytes[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                     "0123456789._-";
+    const char *host = at->host;
+    if (host[0] == '\0') {
+        return ps_fail(err, PS_ERR_INVALID, "no host is given: write %s:%s",
+                       use == PS_RPC_TO_LISTEN ? "0.0.0.0" : "127.0.0.1", at->port);
+    }
+    if (at->brackets) {
+        if (!is_ipv6(host)) {
+            return ps_fail(err, PS_ERR_INVALID, "'%s' is no IPv6 address", host);
+        }
+    } else if (host[strspn(host, name_bytes)] != '\0') {
+        return ps_fail(err, PS_ERR_INVALID, "'%s' is no name of a host", host);
+    } else if (strspn(host, "0123456789.") == strlen(host) && !is_ipv4(host)) {
+        return ps_fail(err, PS_ERR_INVALID, "'%s' is no IPv4 address", host);
+    }
+    return use == PS_RPC_TO_LISTEN || !is_any(host)
+               ? PS_OK
+               : ps_fail(err, PS_ERR_INVALID,
+                         "%s is every address of a machine and cannot be dialled: name one", host);
+}
+
+enum ps_status ps_rpc_address_check(const char *address, enum ps_rpc_address_use use,
+                                    struct ps_error *err)
+{
+    enum ps_status status = check_bytes(address, err);
+    if (status != PS_OK) {
+        return status;
+    }
+    if (ps_rpc_address_is_unix(address)) {
+        return check_path(ps_rpc_address_path(address), err);
+    }
+    status = check_scheme(address, err);
+    if (status == PS_OK) {
+        status = check_port(address, use, err);
+    }
+    if (status != PS_OK) {
+        return status;
+    }
+    struct ps_rpc_host_port at;
+    bool whole = ps_rpc_address_split(address, &at);
+    PS_ASSERT(whole); /* check_port is stricter. */
+    return check_host(&at, use, err);
+}
+
+/* ---- For gRPC ------------------------------------------------------------------------------ */
+
 void ps_rpc_address_target(const char *address, char *ret, size_t n_bytes)
 {
-    char host[PS_ADDRESS_BYTES_MAX + 1];
-    char port[6];
+    struct ps_rpc_host_port at;
     struct in6_addr number;
     const char *scheme = "";
-    if (!is_unix(address) && split(address, host, port)) {
-        if (inet_pton(AF_INET, host, &number) == 1) {
+    if (!ps_rpc_address_is_unix(address) && ps_rpc_address_split(address, &at)) {
+        if (is_ipv4(at.host)) {
             scheme = "ipv4:";
-        } else if (inet_pton(AF_INET6, host, &number) == 1) {
-            scheme = "ipv6:";
+        } else if (inet_pton(AF_INET6, at.host, &number) == 1) {
+            scheme = "ipv6:"; /* One with a scope is understood without it only. */
         }
     }
     (void)snprintf(ret, n_bytes, "%s%s", scheme, address);
 }
 
-static enum ps_status cannot_listen(struct ps_error *err, const char *address, int why)
+bool ps_rpc_address_served(const char *address, int port, char *ret, size_t n_bytes)
 {
-    switch (why) {
-    case EADDRINUSE:
-        return ps_fail(err, PS_ERR_EXISTS, "cannot listen on %s: address in use", address);
-    case EADDRNOTAVAIL:
-        return ps_fail(err, PS_ERR_INVALID, "cannot listen on %s: not an address of this machine",
-                       address);
-    case EACCES:
-        return ps_fail(err, PS_ERR_DENIED, "cannot listen on %s: permission denied", address);
-    default:
-        return ps_fail(err, PS_ERR_IO, "cannot listen on %s: %s", address, strerrordesc_np(why));
+    struct ps_rpc_host_port at;
+    int n = 0;
+    if (ps_rpc_address_is_unix(address) || !ps_rpc_address_split(address, &at)) {
+        n = snprintf(ret, n_bytes, "%s", address);
+    } else if (is_any(at.host)) {
+        n = snprintf(ret, n_bytes, "127.0.0.1:%d", port); /* gRPC serves both families then. */
+    } else {
+        n = snprintf(ret, n_bytes, at.brackets ? "[%s]:%d" : "%s:%d", at.host, port);
     }
-}
-
-/* Bind and let go again; 0 or why not. */
-static int try_bind(const struct addrinfo *info)
-{
-    int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-        return errno == EAFNOSUPPORT ? 0 : errno; /* gRPC finds another family. */
-    }
-    int on = 1;
-    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)); /* As gRPC does. */
-    int why = bind(fd, info->ai_addr, info->ai_addrlen) == 0 ? 0 : errno;
-    (void)close(fd);
-    return why;
-}
-
-static enum ps_status claim_port(const char *address, struct ps_error *err)
-{
-    char host[PS_ADDRESS_BYTES_MAX + 1];
-    char port[6];
-    if (!split(address, host, port) || strtoul(port, NULL, 10) > UINT16_MAX) {
-        return ps_fail(err, PS_ERR_INVALID,
-                       "cannot listen on %s: not host:port with a port of 0 to 65535", address);
-    }
-    struct addrinfo hints = {
-        .ai_flags = AI_PASSIVE | AI_NUMERICSERV,
-        .ai_socktype = SOCK_STREAM,
-    };
-    struct addrinfo *found = NULL;
-    int failed = getaddrinfo(host[0] != '\0' ? host : NULL, port, &hints, &found);
-    if (failed != 0) {
-        return ps_fail(err, PS_ERR_INVALID, "cannot listen on %s: %s", address,
-                       gai_strerror(failed));
-    }
-    int why = try_bind(found);
-    freeaddrinfo(found);
-    return why == 0 ? PS_OK : cannot_listen(err, address, why);
-}
-
-static enum ps_status claim_socket_file(const char *address, int *ret_lock_fd, struct ps_error *err)
-{
-    const char *path = address + strlen(UNIX_PREFIX);
-    char lock_path[PS_ADDRESS_BYTES_MAX + 8];
-    (void)snprintf(lock_path, sizeof(lock_path), "%s.lock", path);
-    int fd = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        return cannot_listen(err, address, errno);
-    }
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        int why = errno == EWOULDBLOCK ? EADDRINUSE : errno;
-        (void)close(fd);
-        return cannot_listen(err, address, why);
-    }
-    struct stat info;
-    if (lstat(path, &info) == 0) {
-        if (!S_ISSOCK(info.st_mode)) {
-            (void)close(fd);
-            return ps_fail(err, PS_ERR_EXISTS, "cannot listen on %s: a file is in the way",
-                           address);
-        }
-        (void)unlink(path); /* Left by a server that was killed: its lock is gone. */
-    }
-    *ret_lock_fd = fd;
-    return PS_OK;
-}
-
-enum ps_status ps_rpc_address_claim(const char *address, int *ret_lock_fd, struct ps_error *err)
-{
-    *ret_lock_fd = -1;
-    if (strlen(address) > PS_ADDRESS_BYTES_MAX) {
-        return ps_fail(err, PS_ERR_INVALID, "address is longer than %u bytes",
-                       PS_ADDRESS_BYTES_MAX);
-    }
-    return is_unix(address) ? claim_socket_file(address, ret_lock_fd, err)
-                            : claim_port(address, err);
-}
-
-/* The lock file stays: removing it would let two newcomers lock two different files. */
-void ps_rpc_address_release(int lock_fd)
-{
-    if (lock_fd >= 0) {
-        (void)close(lock_fd);
-    }
+    return n >= 0 && (size_t)n < n_bytes;
 }

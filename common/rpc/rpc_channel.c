@@ -37,6 +37,7 @@ static grpc_channel *dial(const char *target, const struct ps_rpc_options *optio
         INTEGER_ARG(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000), /* Means: of one attempt. */
         INTEGER_ARG(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500),
         INTEGER_ARG(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1000), /* Pods move. */
+        INTEGER_ARG(GRPC_ARG_DNS_ARES_QUERY_TIMEOUT_MS, 2500), /* Else 2 min without a word. */
         INTEGER_ARG(GRPC_ARG_KEEPALIVE_TIME_MS, (int)options->keepalive_ms),
         INTEGER_ARG(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, (int)options->ping_answer_ms),
         INTEGER_ARG(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1),
@@ -67,8 +68,9 @@ enum ps_status ps_rpc_channel_open(struct ps_transport *transport, const char *a
 {
     struct ps_rpc *rpc = PS_CONTAINER_OF(transport, struct ps_rpc, base);
     PS_ASSERT(creds == NULL || creds->kind == PS_CREDS_INSECURE);
-    if (address[0] == '\0' || strlen(address) > PS_ADDRESS_BYTES_MAX) {
-        return ps_fail(err, PS_ERR_INVALID, "address of %zu bytes", strlen(address));
+    enum ps_status status = ps_rpc_address_check(address, PS_RPC_TO_DIAL, err);
+    if (status != PS_OK) {
+        return ps_wrap(err, status, "cannot dial '%.100s'", address);
     }
     struct ps_rpc_channel *channel = ps_mem_alloc(rpc->options.mem, PS_MEM_OTHER, sizeof(*channel));
     if (channel == NULL) {

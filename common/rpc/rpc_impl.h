@@ -161,11 +161,32 @@ static inline size_t ps_rpc_bytes_max(const struct ps_rpc *rpc, enum ps_traffic 
 
 /* ---- rpc_address.c ---- */
 
+struct ps_rpc_host_port {
+    char host[PS_ADDRESS_BYTES_MAX + 1]; /* Without its brackets. */
+    char port[6];
+    bool brackets;
+};
+
+bool ps_rpc_address_is_unix(const char *address);
+/** Of an address that is one of unix. */
+const char *ps_rpc_address_path(const char *address);
+/** host:port or [host]:port into its parts; false when there is no port of digits. */
+bool ps_rpc_address_split(const char *address, struct ps_rpc_host_port *ret);
 /** The target for gRPC: numeric addresses in the form that needs no resolver. */
 void ps_rpc_address_target(const char *address, char *ret, size_t n_bytes);
+/** What reaches a listener on `address` from this machine, its port being `port`. False: long. */
+bool ps_rpc_address_served(const char *address, int port, char *ret, size_t n_bytes);
+
+/* ---- rpc_claim.c ---- */
+
 /** Fail with one clear line if `address` cannot be bound; for unix sockets take the lock. */
 enum ps_status ps_rpc_address_claim(const char *address, int *ret_lock_fd, struct ps_error *err);
 void ps_rpc_address_release(int lock_fd);
+
+/* ---- rpc_reach.c ---- */
+
+/** Make words for people of what gRPC itself (no peer of ours) said in `err->text`. */
+void ps_rpc_reach_explain(grpc_status_code code, uint32_t timeout_ms, struct ps_error *err);
 
 /* ---- rpc_channel.c, rpc_request.c ---- */
 

@@ -266,14 +266,7 @@ static enum ps_status bind_port(struct ps_rpc_listener *listener, const char *ad
     if (port == 0) {
         return ps_fail(err, PS_ERR_IO, "cannot listen on %s", address);
     }
-    const char *colon = strrchr(address, ':');
-    if (strncmp(address, "unix:", 5) == 0 || colon == NULL) {
-        (void)snprintf(listener->address, sizeof(listener->address), "%s", address);
-        return PS_OK;
-    }
-    int n_bytes = snprintf(listener->address, sizeof(listener->address), "%.*s:%d",
-                           (int)(colon - address), address, port);
-    return n_bytes < (int)sizeof(listener->address)
+    return ps_rpc_address_served(address, port, listener->address, sizeof(listener->address))
                ? PS_OK
                : ps_fail(err, PS_ERR_INVALID, "address is too long");
 }

@@ -189,6 +189,16 @@ uint32_t ps_rpc_meta_to_retry_ms(const grpc_metadata_array *trailing)
     return find_number(trailing, "grpc-retry-pushback-ms");
 }
 
+bool ps_rpc_meta_has_status(const grpc_metadata_array *trailing)
+{
+    for (size_t i = 0; i < trailing->count; i++) {
+        if (key_is(&trailing->metadata[i], "ps-status")) {
+            return true;
+        }
+    }
+    return false;
+}
+
 grpc_slice ps_rpc_meta_reason(enum ps_status status, const char *reason)
 {
     if (reason == NULL) {

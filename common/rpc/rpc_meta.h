@@ -42,6 +42,9 @@ enum ps_status ps_rpc_meta_to_status(const struct ps_rpc_end *end);
 /** The server's wish not to be asked again within; 0: none. */
 uint32_t ps_rpc_meta_to_retry_ms(const grpc_metadata_array *trailing);
 
+/** Is there a ps-status at all? Without one the words are not those of a peer of ours. */
+bool ps_rpc_meta_has_status(const grpc_metadata_array *trailing);
+
 /** At most PS_RPC_REASON_BYTES_MAX bytes of `reason`, or the text of the status. */
 grpc_slice ps_rpc_meta_reason(enum ps_status status, const char *reason);
 

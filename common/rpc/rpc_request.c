@@ -105,6 +105,9 @@ static void judge(struct ps_rpc_request *impl, struct ps_request *request)
         words = n_bytes > 0 ? words : ps_status_text(status);
         n_bytes = n_bytes > 0 ? n_bytes : strlen(words);
         (void)ps_fail(&request->err, status, "%.*s", (int)n_bytes, words);
+        if (!ps_rpc_meta_has_status(&impl->trailing)) { /* Not the words of a peer of ours. */
+            ps_rpc_reach_explain(impl->code, request->timeout_ms, &request->err);
+        }
         return;
     }
     if (impl->received == NULL) {
@@ -161,7 +164,7 @@ static void start_batch(struct ps_rpc_request *impl)
     memset(ops, 0, sizeof(ops));
     size_t n_ops = 0;
     ops[n_ops].op = GRPC_OP_SEND_INITIAL_METADATA;
-    ops[n_ops].flags = GRPC_INITIAL_METADATA_WAIT_FOR_READY;
+    ops[n_ops].flags = impl->request->at_once ? 0 : GRPC_INITIAL_METADATA_WAIT_FOR_READY;
     ops[n_ops].data.send_initial_metadata.count = impl->n_context;
     ops[n_ops++].data.send_initial_metadata.metadata = impl->context;
     if (impl->sent != NULL) {

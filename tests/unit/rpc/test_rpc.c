@@ -210,7 +210,7 @@ static const struct {
     {"127.0.0.1", PS_ERR_INVALID},         {"127.0.0.1:", PS_ERR_INVALID},
     {"127.0.0.1:70707", PS_ERR_INVALID},   {"127.0.0.1:http", PS_ERR_INVALID},
     {"203.0.113.1:7070", PS_ERR_INVALID},  {"no such host:7070", PS_ERR_INVALID},
-    {"unix:/no/such/folder/s", PS_ERR_IO},
+    {"unix:/no/such/folder/s", PS_ERR_INVALID},
 };
 
 START_TEST(an_address_that_cannot_be_served_is_one_clear_line)
