@@ -33,7 +33,7 @@ LAYERS = {
     "worker/client/lib": COMMON + ["client", "include"],
     "worker/data": ["base", "num", "os"],
     "worker/model": ["base", "num"],
-    "worker/train": ["base", "num", "port", "os", "obs", "include", "data", "model"],
+    "worker/train": ["base", "conf", "num", "port", "os", "obs", "include", "data", "model"],
     # Composition roots: they put the parts together.
     "server": COMMON + SERVER,
     "worker": COMMON + WORKER,

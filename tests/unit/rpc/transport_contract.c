@@ -636,7 +636,7 @@ START_TEST(a_stream_brings_no_more_than_its_receiver_lets_go)
         MAX = PS_STREAM_UNREAD_MAX,
         N = MAX * 3
     };
-    static const struct ps_stream_events events = {hoard, hoard_closed};
+    static const struct ps_stream_events events = {.message = hoard, .closed = hoard_closed};
     struct rig rig;
     struct talk client = {0};
     struct hoarder hoarder = {.rig = &rig};
