@@ -26,6 +26,9 @@
 
 #define EXIT_USAGE        2
 #define EXIT_CLUSTER_LOST 4
+#define EXIT_INTERNAL     70
+#define EXIT_DISK         74
+#define EXIT_DENIED       77
 #define LANES_AUTO_MAX    4u
 #define LINGER_MS         300u /* The coordinator's last news must reach the others. */
 #define JOB_STOPPED       5u   /* As JobState on the wire. */
@@ -49,6 +52,22 @@ struct daemon {
 };
 
 static const struct ps_creds insecure = {.kind = PS_CREDS_INSECURE};
+
+static int exit_status_of(enum ps_status status)
+{
+    switch ((int)status) {
+    case PS_ERR_INVALID:
+    case PS_ERR_NOT_FOUND:
+    case PS_ERR_EXISTS:
+    case PS_ERR_UNSUPPORTED: return EXIT_USAGE;
+    case PS_ERR_NOMEM:
+    case PS_ERR_INTERNAL: return EXIT_INTERNAL;
+    case PS_ERR_IO:
+    case PS_ERR_CORRUPT: return EXIT_DISK;
+    case PS_ERR_DENIED: return EXIT_DENIED;
+    default: return EXIT_CLUSTER_LOST;
+    }
+}
 
 static void stopped(void *arg)
 {
@@ -88,7 +107,8 @@ static void changed(void *arg)
     ps_server_view(daemon->server, &view);
     if (view.lost.status != PS_OK && daemon->exit_status == 0) {
         (void)fprintf(stderr, "ps-server: %s\n", view.lost.text);
-        daemon->exit_status = EXIT_CLUSTER_LOST;
+        /* Refused by the coordinator: it has not been in the cluster that it could lose. */
+        daemon->exit_status = view.joined ? EXIT_CLUSTER_LOST : exit_status_of(view.lost.status);
     }
     if (view.lost.status != PS_OK || view.job == JOB_STOPPED) {
         ps_timer_start(ps_loop_port(daemon->loop), &daemon->linger, LINGER_MS);
@@ -133,6 +153,7 @@ static enum ps_status start_server(struct daemon *daemon, struct ps_error *err)
         .advertise = s->advertise,
         .coordinator = s->coordinator,
         .name = s->name,
+        .cluster_id = s->cluster_id,
         .n_servers = s->servers,
         .grace_ms = (uint32_t)s->grace_ms,
         .silence_ms = (uint32_t)s->silence_ms,
@@ -179,6 +200,19 @@ static void clean_up(struct daemon *daemon)
     ps_loop_destroy(daemon->loop);
 }
 
+static void say_ready(const struct daemon *daemon)
+{
+    (void)printf("ready address=%s", ps_server_address(daemon->server));
+    struct ps_id cluster = ps_server_cluster_id(daemon->server);
+    if (!ps_id_none(&cluster)) {
+        char text[PS_ID_TEXT_BYTES];
+        ps_id_text(&cluster, text);
+        (void)printf(" cluster=%s", text);
+    }
+    (void)printf("\n");
+    (void)fflush(stdout);
+}
+
 static int serve(struct daemon *daemon)
 {
     struct ps_error err;
@@ -189,10 +223,9 @@ static int serve(struct daemon *daemon)
     if (status != PS_OK) {
         (void)fprintf(stderr, "ps-server: %s\n", err.text);
         clean_up(daemon);
-        return status == PS_ERR_IO || status == PS_ERR_CORRUPT ? 74 : EXIT_USAGE;
+        return exit_status_of(status);
     }
-    (void)printf("ready address=%s\n", ps_server_address(daemon->server));
-    (void)fflush(stdout);
+    say_ready(daemon);
     ps_loop_run(daemon->loop);
     if (!daemon->stopped) { /* A second signal: the process ends around what is under way. */
         (void)fflush(NULL);

@@ -1,6 +1,7 @@
 /* server.c — see server.h. */
 #include "server.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -10,6 +11,7 @@
 #include "obs/log.h"
 #include "slot/lane.h"
 #include "svc/attend.h"
+#include "svc/elsewhere.h"
 #include "svc/health.h"
 #include "svc/reflection.h"
 #include "svc/svc_data.h"
@@ -49,7 +51,10 @@ struct ps_server {
     struct ps_health *health;
     struct ps_reflection reflection;
     struct ps_listener *listener;
-    struct ps_store *store; /* Coordinator only, as the next. */
+    struct ps_svc_elsewhere elsewhere;          /* When it does not coordinate. */
+    char coordinator[PS_ADDRESS_BYTES_MAX + 1]; /* For the same. */
+    char address[PS_ADDRESS_BYTES_MAX + 1];     /* What others dial. */
+    struct ps_store *store;                     /* Coordinator only, as the next. */
     struct ps_coord *coord;
     struct ps_attend *attend;
     struct ps_timer settle; /* Stopping: looks whether the rest is idle. */
@@ -138,6 +143,11 @@ static enum ps_status open_listener(struct ps_server *server, struct ps_error *e
     if (server->coord != NULL) {
         ps_coord_methods(server->coord, server->methods + n_methods);
         n_methods += PS_COORD_METHODS;
+    } else {
+        memcpy(server->coordinator, options->coordinator, strlen(options->coordinator) + 1);
+        server->elsewhere.coordinator = server->coordinator;
+        ps_svc_elsewhere_methods(&server->elsewhere, server->methods + n_methods);
+        n_methods += PS_SVC_ELSEWHERE_METHODS;
     }
     ps_health_methods(server->health, server->methods + n_methods);
     n_methods += PS_HEALTH_METHODS;
@@ -172,6 +182,24 @@ static void tell_health(struct ps_server *server)
     }
 }
 
+/* What others dial: as advertised, where port 0 is the port that is served. */
+static enum ps_status find_address(struct ps_server *server, struct ps_error *err)
+{
+    const char *served = ps_listener_address(server->listener);
+    const char *advertise = server->options.advertise;
+    const char *text = advertise != NULL ? advertise : served;
+    size_t n_host = strlen(text);
+    const char *port = "";
+    if (n_host > 2 && strcmp(text + n_host - 2, ":0") == 0 && strrchr(served, ':') != NULL) {
+        n_host -= 2;
+        port = strrchr(served, ':');
+    }
+    int n = snprintf(server->address, sizeof(server->address), "%.*s%s", (int)n_host, text, port);
+    return (size_t)n < sizeof(server->address)
+               ? PS_OK
+               : ps_fail(err, PS_ERR_INVALID, "the advertised address is too long");
+}
+
 static void attend_changed(void *arg)
 {
     struct ps_server *server = arg;
@@ -192,10 +220,10 @@ static enum ps_status start_attending(struct ps_server *server, struct ps_error 
         .creds = options->creds,
         .coordinator = options->coordinator != NULL ? options->coordinator
                                                     : ps_listener_address(server->listener),
-        .address =
-            options->advertise != NULL ? options->advertise : ps_listener_address(server->listener),
+        .address = server->address,
         .name = options->name,
         .session = options->session,
+        .cluster_id = options->cluster_id,
         .give_up_ms = options->give_up_ms,
         .seed = options->seed,
         .catalogue = &server->catalogue,
@@ -253,6 +281,9 @@ enum ps_status ps_server_start(const struct ps_server_options *options, struct p
         status = open_listener(server, err);
     }
     if (status == PS_OK) {
+        status = find_address(server, err);
+    }
+    if (status == PS_OK) {
         status = start_attending(server, err);
     }
     if (status != PS_OK) {
@@ -271,7 +302,13 @@ enum ps_status ps_server_start(const struct ps_server_options *options, struct p
 
 const char *ps_server_address(const struct ps_server *server)
 {
-    return ps_listener_address(server->listener);
+    return server->address;
+}
+
+struct ps_id ps_server_cluster_id(const struct ps_server *server)
+{
+    static const struct ps_id none;
+    return server->coord != NULL ? ps_coord_cluster_id(server->coord) : none;
 }
 
 void ps_server_view(const struct ps_server *server, struct ps_server_view *ret)

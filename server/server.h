@@ -41,10 +41,11 @@ struct ps_server_options {
     struct ps_metrics *metrics;
     const struct ps_creds *creds;
     const char *listen;      /* Address to serve; port 0 picks one. */
-    const char *advertise;   /* What others dial; NULL: the listener's own. */
+    const char *advertise;   /* What others dial; port 0: the listener's; NULL: all of it. */
     const char *coordinator; /* Address; NULL: this server is the coordinator. */
     const char *name;        /* For people: "server-0". */
     struct ps_id session;    /* Random: this process start (incarnation). */
+    struct ps_id cluster_id; /* To join, when it does not coordinate; none: any. */
     /* Coordinator only. */
     struct ps_id new_cluster_id; /* Random; used when the store holds none. */
     uint32_t n_servers;          /* Expected; placement is made when so many have joined. */
@@ -74,6 +75,9 @@ PS_MUST_CHECK enum ps_status ps_server_start(const struct ps_server_options *opt
 
 /** Where it can be dialled; valid until destroy. */
 const char *ps_server_address(const struct ps_server *server);
+
+/** Of a coordinator; others have none to call their own. */
+struct ps_id ps_server_cluster_id(const struct ps_server *server);
 
 /** On the main executor. */
 void ps_server_view(const struct ps_server *server, struct ps_server_view *ret);

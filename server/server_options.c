@@ -15,7 +15,8 @@ static const struct ps_option rows[] = {
         .name = "listen",
         .unit = "ADDR",
         .group = "Addresses",
-        .help = "Address to serve: host:port, or unix:/path. Port 0 picks one.",
+        .help = "Address to serve: host:port, [ipv6]:port or unix:/path. Port 0 picks one; 0.0.0.0 "
+                "and [::] are every address of this machine.",
         .type = PS_OPTION_STRING,
         .min = 1,
         .max = PS_ADDRESS_BYTES_MAX,
@@ -25,7 +26,8 @@ static const struct ps_option rows[] = {
     {
         .name = "advertise",
         .unit = "ADDR",
-        .help = "What others dial to reach this server, when it is not the address it listens on.",
+        .help = "What others dial to reach this server, when it is not the address it listens on. "
+                "Port 0 is the port of --listen.",
         .type = PS_OPTION_STRING,
         .min = 1,
         .max = PS_ADDRESS_BYTES_MAX,
@@ -39,6 +41,13 @@ static const struct ps_option rows[] = {
         .min = 1,
         .max = PS_ADDRESS_BYTES_MAX,
         AT(coordinator),
+    },
+    {
+        .name = "cluster-id",
+        .unit = "HEX",
+        .help = "Cluster to join, as psctl status shows it; another one is refused.",
+        .type = PS_OPTION_ID,
+        AT(cluster_id),
     },
     {
         .name = "name",
@@ -87,7 +96,8 @@ static const struct ps_option rows[] = {
     },
     {
         .name = "give-up",
-        .help = "A coordinator that says nothing for so long is lost.",
+        .help = "A coordinator that says nothing for so long is lost; three times as long before "
+                "this server has joined.",
         .type = PS_OPTION_DURATION_MS,
         .min = 1000,
         .max = 3600000,
@@ -148,7 +158,9 @@ const struct ps_program ps_server_program = {
     .summary =
         "Holds slots of a model: answers pulls, applies pushes exactly once. One server of a "
         "cluster is its coordinator.",
-    .notes = "Prints `ready address=HOST:PORT` to standard output once it serves.",
+    .notes =
+        "Prints `ready address=HOST:PORT` to standard output once it serves; a coordinator adds "
+        "`cluster=HEX`.",
     .exits = exits,
     .env_prefix = "PS_SERVER",
     .uses = uses,

@@ -6,12 +6,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
+#include "base/id.h"
 #include "conf/conf.h"
 
 struct ps_server_settings {
     const char *listen;
     const char *advertise;
     const char *coordinator; /* NULL: this server is the coordinator. */
+    struct ps_id cluster_id; /* To join; none: any. */
     const char *name;
     const char *data_dir;
     uint32_t servers;
@@ -33,7 +36,7 @@ struct ps_server_settings {
 extern const struct ps_program ps_server_program;
 
 /**
- * Refuse settings that contradict each other.
+ * Refuse addresses that cannot be, and settings that contradict each other.
  * @return PS_ERR_INVALID with one line that names them and their sources
  */
 PS_MUST_CHECK enum ps_status ps_server_options_check(const struct ps_conf *conf,

@@ -6,6 +6,7 @@
 
 #include "ask.h"
 #include "base/assert.h"
+#include "base/id.h"
 #include "base/limits.h"
 #include "conf/conf.h"
 #include "os/loop.h"
@@ -25,6 +26,25 @@ static const struct command {
     {"tables", psctl_tables, psctl_tables_json},
 };
 
+static enum ps_status check_cluster(const Ps__V1__DescribeReply *describe,
+                                    const struct ps_id *wanted, struct ps_error *err)
+{
+    struct ps_id here;
+    if (ps_id_none(wanted) ||
+        (ps_id_from(describe->cluster_id.data, describe->cluster_id.len, &here) &&
+         ps_id_equal(&here, wanted))) {
+        return PS_OK;
+    }
+    char here_text[PS_ID_TEXT_BYTES] = "without a name";
+    char wanted_text[PS_ID_TEXT_BYTES];
+    if (describe->cluster_id.len == sizeof(here.bytes)) {
+        ps_id_text(&here, here_text);
+    }
+    ps_id_text(wanted, wanted_text);
+    return ps_fail(err, PS_ERR_NOT_FOUND, "this is cluster %s, asked for is cluster %s", here_text,
+                   wanted_text);
+}
+
 static int run(const struct command *command, const struct psctl_options *options)
 {
     struct ps_error err = {0};
@@ -39,6 +59,9 @@ static int run(const struct command *command, const struct psctl_options *option
     }
     ps_ask_describe_once(&ask, ps_rpc_transport(rpc), loop, options->coordinator,
                          (uint32_t)options->timeout_ms);
+    if (ask.err.status == PS_OK) {
+        (void)check_cluster(ask.describe, &options->cluster_id, &ask.err);
+    }
     if (ask.err.status != PS_OK) {
         (void)fprintf(stderr, "psctl: --coordinator %s: %s\n", options->coordinator, ask.err.text);
         exit_status = ps_train_exit_status(ask.err.status);
@@ -65,6 +88,15 @@ static int run_command(const struct ps_conf *conf, const struct psctl_options *o
     PS_UNREACHABLE("a command of psctl_options.c that psctl.c does not have");
 }
 
+static enum ps_status check_coordinator(const struct ps_conf *conf,
+                                        const struct psctl_options *options, struct ps_error *err)
+{
+    struct ps_conf_words words;
+    enum ps_status status = ps_rpc_address_check(options->coordinator, PS_RPC_TO_DIAL, err);
+    return status == PS_OK ? PS_OK
+                           : ps_wrap(err, status, "%s", ps_conf_say(conf, "coordinator", &words));
+}
+
 int main(int argc, char **argv)
 {
     ps_os_open_standard_fds();
@@ -76,7 +108,12 @@ int main(int argc, char **argv)
     case PS_CONF_BAD: (void)fprintf(stderr, "psctl: %s\n", err.text); return 2;
     case PS_CONF_RUN: break;
     }
-    int exit_status = run_command(&conf, &options);
+    int exit_status = 2;
+    if (check_coordinator(&conf, &options, &err) == PS_OK) {
+        exit_status = run_command(&conf, &options);
+    } else {
+        (void)fprintf(stderr, "psctl: %s\n", err.text);
+    }
     ps_conf_deinit(&conf);
     return exit_status;
 }

@@ -21,6 +21,13 @@ static const struct ps_option rows[] = {
         .offset = AT(coordinator),
     },
     {
+        .name = "cluster-id",
+        .unit = "HEX",
+        .help = "Cluster that it must be, as psctl status shows it.",
+        .type = PS_OPTION_ID,
+        .offset = AT(cluster_id),
+    },
+    {
         .name = "timeout",
         .help = "How long to wait for its answer.",
         .preset = "3s",
@@ -47,7 +54,7 @@ static const struct ps_command commands[] = {
 
 static const struct ps_exit exits[] = {
     {0, "printed"},
-    {2, "bad usage"},
+    {2, "bad usage, or another cluster"},
     {4, "the coordinator did not answer"},
     {0, NULL},
 };

@@ -6,10 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/id.h"
 #include "conf/conf.h"
 
 struct psctl_options {
     const char *coordinator;
+    struct ps_id cluster_id; /* That it must be; none: any. */
     uint64_t timeout_ms;
     bool json;
 };

@@ -1,4 +1,10 @@
 /* run_check.c — the flags of ps-run against each other; see run_options.h. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "rpc/rpc.h"
 #include "run_options.h"
 
 #define SERVERS_PRESET 2u
@@ -21,11 +27,30 @@ static enum ps_status check_in_process(const struct ps_conf *conf,
                    options->port_base != 0 ? "listens nowhere" : "has no cluster");
 }
 
+void ps_run_listen(const struct ps_run_options *options, uint32_t index, char *ret, size_t n_bytes)
+{
+    bool bare = strchr(options->host, ':') != NULL && options->host[0] != '[';
+    uint32_t port = options->port_base == 0 ? 0 : options->port_base + index;
+    (void)snprintf(ret, n_bytes, "%s%s%s:%" PRIu32, bare ? "[" : "", options->host, bare ? "]" : "",
+                   port);
+}
+
+static enum ps_status check_host(const struct ps_conf *conf, const struct ps_run_options *options,
+                                 struct ps_error *err)
+{
+    char listen[PS_ADDRESS_BYTES_MAX + 16];
+    struct ps_conf_words words;
+    ps_run_listen(options, 0, listen, sizeof(listen));
+    enum ps_status status = ps_rpc_address_check(listen, PS_RPC_TO_LISTEN, err);
+    return status == PS_OK ? PS_OK : ps_wrap(err, status, "%s", ps_conf_say(conf, "host", &words));
+}
+
 enum ps_status ps_run_options_check(const struct ps_conf *conf, struct ps_run_options *options,
                                     struct ps_error *err)
 {
     ps_train_options_given(conf, &options->train);
-    enum ps_status status = options->in_process ? check_in_process(conf, options, err) : PS_OK;
+    enum ps_status status =
+        options->in_process ? check_in_process(conf, options, err) : check_host(conf, options, err);
     if (status != PS_OK) {
         return status;
     }

@@ -72,7 +72,9 @@ static void on_line(void *arg, struct ps_child *process, bool is_stderr, const c
     struct run_child *child = arg;
     (void)process;
     if (!is_stderr && strncmp(text, READY_LINE, strlen(READY_LINE)) == 0) {
-        (void)snprintf(child->address, sizeof(child->address), "%s", text + strlen(READY_LINE));
+        const char *address = text + strlen(READY_LINE);
+        (void)snprintf(child->address, sizeof(child->address), "%.*s", (int)strcspn(address, " "),
+                       address); /* A coordinator names its cluster, too. */
         child->ready = true;
         child->all->changed(child->all->arg);
         return;

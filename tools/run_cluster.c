@@ -137,8 +137,12 @@ static enum ps_status start_server(struct cluster *c, uint32_t index, struct ps_
     const struct ps_run_options *options = &c->run->options;
     static struct args args;
     args = (struct args){0};
-    uint32_t port = options->port_base == 0 ? 0 : options->port_base + index;
-    add_arg(&args, "--listen=%s:%" PRIu32, options->host, port);
+    char listen[PS_ADDRESS_BYTES_MAX + 16];
+    ps_run_listen(options, index, listen, sizeof(listen));
+    add_arg(&args, "--listen=%s", listen);
+    if (ps_rpc_address_is_any(listen)) { /* All who dial are on this machine. */
+        add_arg(&args, "--advertise=127.0.0.1:0");
+    }
     add_arg(&args, "--name=server-%" PRIu32, index);
     add_arg(&args, "--log-level=%s", ps_log_level_words[options->log_level]);
     add_arg(&args, "--die-with-parent");

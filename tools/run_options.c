@@ -49,7 +49,7 @@ static const struct ps_option run_rows[] = {
     {
         .name = "host",
         .unit = "ADDRESS",
-        .help = "Address that the servers listen on.",
+        .help = "Host that the servers listen on: a name, IPv4 or IPv6.",
         .preset = "127.0.0.1",
         .type = PS_OPTION_STRING,
         .offset = AT(host),

@@ -32,4 +32,7 @@ PS_MUST_CHECK enum ps_status ps_run_options_check(const struct ps_conf *conf,
                                                   struct ps_run_options *options,
                                                   struct ps_error *err);
 
+/** What server `index` is told to listen on. */
+void ps_run_listen(const struct ps_run_options *options, uint32_t index, char *ret, size_t n_bytes);
+
 #endif

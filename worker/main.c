@@ -31,6 +31,7 @@
 
 struct worker {
     struct ps_worker_options options;
+    struct ps_id cluster_id; /* Asked for or joined; none: any. */
     struct ps_mem mem;
     struct ps_train_plan plan;
     struct ps_loop *loop;
@@ -58,6 +59,7 @@ static enum ps_status open_client(struct worker *worker, enum ps_client_kind kin
         .coordinator = worker->options.coordinator,
         .kind = kind,
         .name = worker->options.name,
+        .cluster_id = worker->cluster_id,
         .give_up_ms = (uint32_t)worker->options.give_up_ms,
         .runtime = worker->runtime,
     };
@@ -71,6 +73,9 @@ static enum ps_status train_once(struct worker *worker)
     enum ps_status status = open_client(worker, PS_CLIENT_WORKER, &client);
     if (status == PS_OK) {
         status = ps_train_run(&worker->plan, client, &worker->stop, &worker->result, &worker->err);
+        struct ps_client_view view;
+        ps_client_view(client, &view);
+        worker->cluster_id = view.cluster_id; /* It will not be another one. */
         ps_client_close(client);
     }
     return status;
@@ -129,6 +134,7 @@ static void train(struct ps_mail *mail)
     for (uint32_t i = 0; i < REJOINS_MAX && status == PS_ERR_FENCED; i++) {
         ps_log(PS_LOG_WARN, "worker.rejoins", "why=\"%s\"", worker->err.text);
         status = train_once(worker);
+        status = status == PS_ERR_NOT_FOUND ? PS_ERR_LOST : status; /* Another has its address. */
     }
     bool wanted = worker->options.out != NULL || worker->options.report != NULL;
     if (status == PS_OK && worker->result.done && wanted) {
@@ -218,6 +224,16 @@ static int run(struct worker *worker)
     return ps_train_exit_status(status);
 }
 
+static enum ps_status check_coordinator(const struct ps_conf *conf,
+                                        const struct ps_worker_options *options,
+                                        struct ps_error *err)
+{
+    struct ps_conf_words words;
+    enum ps_status status = ps_client_check_address(options->coordinator, err);
+    return status == PS_OK ? PS_OK
+                           : ps_wrap(err, status, "%s", ps_conf_say(conf, "coordinator", &words));
+}
+
 int main(int argc, char **argv)
 {
     ps_os_open_standard_fds();
@@ -229,6 +245,10 @@ int main(int argc, char **argv)
     case PS_CONF_BAD: (void)fprintf(stderr, "ps-worker: %s\n", err.text); return 2;
     case PS_CONF_RUN: break;
     }
+    if (check_coordinator(&conf, &worker.options, &err) != PS_OK) {
+        (void)fprintf(stderr, "ps-worker: %s\n", err.text);
+        return 2;
+    }
     if (worker.options.die_with_parent) {
         ps_os_die_with_parent();
     }
@@ -237,6 +257,7 @@ int main(int argc, char **argv)
     ps_log_name_set(worker.options.name);
     ps_log_level_set((enum ps_log_level)worker.options.log_level);
     ps_mem_init(&worker.mem);
+    worker.cluster_id = worker.options.cluster_id;
     ps_train_options_given(&conf, &worker.options.train);
     if (worker.options.train.workers == 0) {
         worker.options.train.workers = 1;

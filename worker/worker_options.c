@@ -275,6 +275,13 @@ static const struct ps_option worker_rows[] = {
         .offset = AT(coordinator),
     },
     {
+        .name = "cluster-id",
+        .unit = "HEX",
+        .help = "Cluster to join, as psctl status shows it; another one is refused.",
+        .type = PS_OPTION_ID,
+        .offset = AT(cluster_id),
+    },
+    {
         .name = "name",
         .unit = "NAME",
         .help = "Name in logs and in psctl.",
@@ -286,7 +293,8 @@ static const struct ps_option worker_rows[] = {
     },
     {
         .name = "give-up",
-        .help = "A server or coordinator that is silent for so long is lost.",
+        .help = "A server or coordinator that is silent for so long is lost; three times as long "
+                "before this worker has joined.",
         .preset = "8s",
         .type = PS_OPTION_DURATION_MS,
         .min = 500,

@@ -15,6 +15,7 @@
 struct ps_worker_options {
     struct ps_train_options train;
     const char *coordinator; /* HOST:PORT of the server that coordinates. */
+    struct ps_id cluster_id; /* None: any. */
     const char *name;        /* For people. */
     const char *out;         /* Folder for the model; NULL: none. */
     const char *report;      /* File for the report; NULL: none. */

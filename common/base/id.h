@@ -24,6 +24,9 @@ static inline bool ps_id_none(const struct ps_id *id)
 /** Write 32 lower-case hexadecimal digits and a final 0 into `text`. */
 void ps_id_text(const struct ps_id *id, char text[PS_ID_TEXT_BYTES]);
 
+/** The id that `text` writes: 32 hexadecimal digits, nothing else. False: it is not one. */
+bool ps_id_parse(const char *text, struct ps_id *ret);
+
 /** The id in `n_bytes` bytes from the wire; false unless there are exactly 16. */
 bool ps_id_from(const uint8_t *data, size_t n_bytes, struct ps_id *ret);
 

@@ -35,6 +35,7 @@ enum ps_option_type {
     PS_OPTION_BYTES,       /* uint64_t: 4096, 64KiB, 1.5GiB, 10MB */
     PS_OPTION_DURATION_MS, /* uint64_t milliseconds: 0, 250ms, 1.5s, 2m, 1h; a unit is required. */
     PS_OPTION_ENUM,        /* uint32_t or an enum: the index of the word in `words`. */
+    PS_OPTION_ID,          /* struct ps_id: 32 hexadecimal digits; without a value none. */
     PS_OPTION_LIST_U32,    /* struct ps_u32_list; an empty text is an empty list. */
 };
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/id.h"
 #include "conf/number.h"
 
 #define RANGE_BYTES 96
@@ -20,6 +21,7 @@ union value {
     double real;
     uint32_t index;
     struct ps_u32_list list;
+    struct ps_id id;
 };
 
 static bool has_max(const struct ps_option *row)
@@ -78,6 +80,7 @@ void ps_conf_kind(const struct ps_option *row, char *text, size_t n_bytes)
     case PS_OPTION_BYTES: kind = "BYTES"; break;
     case PS_OPTION_DURATION_MS: kind = "TIME"; break;
     case PS_OPTION_ENUM: join_words(row, text, n_bytes); return;
+    case PS_OPTION_ID: kind = "HEX"; break;
     case PS_OPTION_LIST_U32: kind = "N,N,..."; break;
     }
     (void)snprintf(text, n_bytes, "%s", kind);
@@ -196,6 +199,15 @@ static enum ps_status read_list(const struct ps_option *row, const char *label, 
     return PS_OK;
 }
 
+static enum ps_status read_id(const char *label, const char *text, struct ps_id *ret,
+                              struct ps_error *err)
+{
+    return ps_id_parse(text, ret)
+               ? PS_OK
+               : ps_fail(err, PS_ERR_INVALID, "%s: '%.60s' is not 32 hexadecimal digits", label,
+                         text);
+}
+
 static enum ps_status read_value(const struct ps_option *row, const char *label, const char *text,
                                  union value *ret, struct ps_error *err)
 {
@@ -209,6 +221,7 @@ static enum ps_status read_value(const struct ps_option *row, const char *label,
     case PS_OPTION_F32:
     case PS_OPTION_F64: return read_real(row, label, text, &ret->real, err);
     case PS_OPTION_ENUM: return read_enum(row, label, text, &ret->index, err);
+    case PS_OPTION_ID: return read_id(label, text, &ret->id, err);
     case PS_OPTION_LIST_U32: return read_list(row, label, text, &ret->list, err);
     }
     PS_UNREACHABLE("a row of a type that is none");
@@ -230,6 +243,7 @@ static void write_value(const struct ps_option *row, void *base, const union val
     case PS_OPTION_F32: memcpy(to, &real, sizeof(real)); return;
     case PS_OPTION_F64: memcpy(to, &value->real, sizeof(value->real)); return;
     case PS_OPTION_ENUM: memcpy(to, &value->index, sizeof(value->index)); return;
+    case PS_OPTION_ID: memcpy(to, &value->id, sizeof(value->id)); return;
     case PS_OPTION_LIST_U32: memcpy(to, &value->list, sizeof(value->list)); return;
     }
     PS_UNREACHABLE("a row of a type that is none");

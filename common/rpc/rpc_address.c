@@ -53,6 +53,13 @@ static bool is_ipv6(const char *host)
     return inet_pton(AF_INET6, text, &number) == 1;
 }
 
+/* Link-local, and no interface is named. */
+static bool needs_scope(const char *host)
+{
+    struct in6_addr number;
+    return inet_pton(AF_INET6, host, &number) == 1 && IN6_IS_ADDR_LINKLOCAL(&number);
+}
+
 static bool is_any(const char *host)
 {
     struct in6_addr number;
@@ -203,6 +210,11 @@ static enum ps_status check_host(const struct ps_rpc_host_port *at, enum ps_rpc_
     if (at->brackets) {
         if (!is_ipv6(host)) {
             return ps_fail(err, PS_ERR_INVALID, "'%s' is no IPv6 address", host);
+        }
+        if (needs_scope(host)) {
+            return ps_fail(err, PS_ERR_INVALID,
+                           "%s is another one on each interface: write [%s%%eth0]:%s, or whichever",
+                           host, host, at->port);
         }
     } else if (host[strspn(host, name_bytes)] != '\0') {
         return ps_fail(err, PS_ERR_INVALID, "'%s' is no name of a host", host);

@@ -224,8 +224,10 @@ enum ps_status ps_coord_create(const struct ps_coord_options *options, struct ps
         return status;
     }
     ps_timer_start(options->exec, &coord->tick, coord->core.options.tick_ms);
-    ps_log(PS_LOG_INFO, "coordinator.started", "term=%" PRIu64 " servers=%" PRIu32, coord->term,
-           options->n_servers);
+    char cluster[PS_ID_TEXT_BYTES];
+    ps_id_text(&coord->cluster_id, cluster);
+    ps_log(PS_LOG_INFO, "coordinator.started", "cluster=%s term=%" PRIu64 " servers=%" PRIu32,
+           cluster, coord->term, options->n_servers);
     *ret = coord;
     return PS_OK;
 }

@@ -156,20 +156,41 @@ static void answer_join(struct coord_call *call)
     coord_call_reply(call, &reply.base);
 }
 
+static enum ps_status check_cluster(const struct ps_coord *coord, const ProtobufCBinaryData *asked,
+                                    struct ps_error *err)
+{
+    struct ps_id cluster;
+    if (asked->len == 0) {
+        return PS_OK;
+    }
+    if (!ps_id_from(asked->data, asked->len, &cluster)) {
+        return ps_fail(err, PS_ERR_INVALID, "a cluster id has 16 bytes, got %zu", asked->len);
+    }
+    if (ps_id_equal(&cluster, &coord->cluster_id)) {
+        return PS_OK;
+    }
+    char here[PS_ID_TEXT_BYTES];
+    char there[PS_ID_TEXT_BYTES];
+    ps_id_text(&coord->cluster_id, here);
+    ps_id_text(&cluster, there);
+    return ps_fail(err, PS_ERR_NOT_FOUND, "this is cluster %s, asked for is cluster %s", here,
+                   there);
+}
+
 static enum ps_status check_join(const struct ps_coord *coord, const Ps__V1__JoinRequest *request,
                                  struct ps_coord_join *ret, struct ps_error *err)
 {
     PS_STATIC_ASSERT(PS_PROTOCOL_MIN == PS_PROTOCOL_MAX, "else choose the highest common one");
     if (request->protocol_min > PS_PROTOCOL_MAX || request->protocol_max < PS_PROTOCOL_MIN) {
         return ps_fail(err, PS_ERR_UNSUPPORTED,
-                       "protocols %" PRIu32 " to %" PRIu32 " are asked for, %u is spoken here",
-                       request->protocol_min, request->protocol_max, PS_PROTOCOL_MAX);
+                       "protocols %" PRIu32 " to %" PRIu32
+                       " are asked for, %u to %u are spoken here: the programs differ in age",
+                       request->protocol_min, request->protocol_max, PS_PROTOCOL_MIN,
+                       PS_PROTOCOL_MAX);
     }
-    struct ps_id cluster;
-    if (request->cluster_id.len != 0 &&
-        (!ps_id_from(request->cluster_id.data, request->cluster_id.len, &cluster) ||
-         !ps_id_equal(&cluster, &coord->cluster_id))) {
-        return ps_fail(err, PS_ERR_DENIED, "this is another cluster than the one asked for");
+    enum ps_status status = check_cluster(coord, &request->cluster_id, err);
+    if (status != PS_OK) {
+        return status;
     }
     if (!ps_id_from(request->session.data, request->session.len, &ret->session) ||
         ps_id_none(&ret->session)) {

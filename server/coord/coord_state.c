@@ -265,6 +265,7 @@ Ps__V1__AttendState *coord_state_unknown(struct ps_coord *coord)
 {
     Ps__V1__AttendState *state = start_state(coord);
     state->fenced = true;
+    state->cluster_id = coord_bytes(coord->cluster_id.bytes, sizeof(coord->cluster_id.bytes));
     if (!ps_coord_core_over(&coord->core)) {
         state->reason = coord_text("the session is not known here");
     }

@@ -12,6 +12,8 @@
 #define METHOD_ATTEND   "/ps.v1.Coordinator/Attend"
 #define JOIN_TIMEOUT_MS 5000u
 #define GIVE_UP_MS      10000u
+#define JOIN_PATIENCE   3u    /* Times give_up_ms: servers may start before their coordinator. */
+#define LOG_FIRST_MS    1000u /* Shorter outages are not worth a line. */
 #define REPORT_BYTES    1024u /* A server's report; the longest is about 200. */
 
 /* A message on its way from a transport thread to the executor. */
@@ -159,9 +161,33 @@ static void set_generation(struct ps_attend *attend, uint64_t generation)
     atomic_store_explicit(&attend->options.svc->generation, generation, memory_order_relaxed);
 }
 
+/* Yesterday's coordinator is gone and another cluster has its address. */
+static bool other_cluster(const struct ps_attend *attend, const Ps__V1__AttendState *state,
+                          struct ps_error *err)
+{
+    struct ps_id cluster;
+    if (!state->fenced || ps_id_none(&attend->cluster) ||
+        !ps_id_from(state->cluster_id.data, state->cluster_id.len, &cluster) ||
+        ps_id_equal(&cluster, &attend->cluster)) {
+        return false;
+    }
+    char here[PS_ID_TEXT_BYTES];
+    char there[PS_ID_TEXT_BYTES];
+    ps_id_text(&attend->cluster, here);
+    ps_id_text(&cluster, there);
+    (void)ps_fail(err, PS_ERR_LOST,
+                  "coordinator (%.100s) is now that of cluster %s: cluster %s is gone",
+                  attend->coordinator, there, here);
+    return true;
+}
+
 static void take_state(struct ps_attend *attend, const Ps__V1__AttendState *state)
 {
     struct ps_error err;
+    if (other_cluster(attend, state, &err)) { /* Its terms say nothing to us. */
+        ps_attend_lose(attend, &err);
+        return;
+    }
     if (state->term < attend->term) {
         return; /* A deposed coordinator. */
     }
@@ -261,12 +287,17 @@ static void start_join(struct ps_attend *attend)
     join.address = attend->address;
     join.session.len = sizeof(attend->options.session.bytes);
     join.session.data = attend->options.session.bytes;
+    if (!ps_id_none(&attend->cluster)) {
+        join.cluster_id.len = sizeof(attend->cluster.bytes);
+        join.cluster_id.data = attend->cluster.bytes;
+    }
     bool fits = false;
     size_t n_bytes = ps_wire_pack(&join.base, bytes, sizeof(bytes), &fits);
     PS_ASSERT(fits);
     attend->join = (struct ps_request){
         .method = METHOD_JOIN,
         .timeout_ms = JOIN_TIMEOUT_MS,
+        .at_once = true,
         .out = {.head = bytes, .n_head_bytes = n_bytes},
         .done = on_join_done,
     };
@@ -276,6 +307,16 @@ static void start_join(struct ps_attend *attend)
 
 static void joined(struct ps_attend *attend, const Ps__V1__JoinReply *reply)
 {
+    if (reply->protocol < PS_PROTOCOL_MIN || reply->protocol > PS_PROTOCOL_MAX) {
+        struct ps_error err;
+        (void)ps_fail(&err, PS_ERR_UNSUPPORTED,
+                      "coordinator (%.100s) speaks protocol %u, %u to %u are spoken here: the "
+                      "programs differ in age",
+                      attend->coordinator, reply->protocol, PS_PROTOCOL_MIN, PS_PROTOCOL_MAX);
+        ps_attend_lose(attend, &err);
+        return;
+    }
+    (void)ps_id_from(reply->cluster_id.data, reply->cluster_id.len, &attend->cluster);
     attend->heard_ms = ps_exec_now_ms(attend->options.exec);
     ps_backoff_reset(&attend->backoff);
     attend->session_number = reply->session_number;
@@ -283,10 +324,21 @@ static void joined(struct ps_attend *attend, const Ps__V1__JoinReply *reply)
     set_generation(attend, reply->generation);
     attend->view.index = reply->server_index;
     attend->view.joined = true;
-    ps_log(PS_LOG_INFO, "server.joined", "index=%u session=%llu term=%llu", reply->server_index,
-           (unsigned long long)reply->session_number, (unsigned long long)reply->term);
+    char cluster[PS_ID_TEXT_BYTES];
+    ps_id_text(&attend->cluster, cluster);
+    ps_log(PS_LOG_INFO, "server.joined", "cluster=%s index=%u session=%llu term=%llu", cluster,
+           reply->server_index, (unsigned long long)reply->session_number,
+           (unsigned long long)reply->term);
     open_stream(attend);
     changed(attend);
+}
+
+/* Silence says less than what was heard before it. */
+static void keep_reason(struct ps_attend *attend, const struct ps_error *err)
+{
+    if (err->status != PS_ERR_TIMEOUT || attend->why.status != PS_ERR_UNAVAIL) {
+        attend->why = *err;
+    }
 }
 
 static void run_join_done(struct ps_mail *mail)
@@ -305,9 +357,10 @@ static void run_join_done(struct ps_mail *mail)
             retry_later(attend);
         }
     } else if (ps_status_retryable(join->err.status)) {
+        keep_reason(attend, &join->err);
         retry_later(attend);
     } else if (join->err.status != PS_OK) {
-        (void)ps_wrap(&join->err, join->err.status, "coordinator %s refused this server",
+        (void)ps_wrap(&join->err, join->err.status, "coordinator (%.100s) refused this server",
                       attend->coordinator);
         ps_attend_lose(attend, &join->err);
     }
@@ -318,21 +371,40 @@ static void run_join_done(struct ps_mail *mail)
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
+/* @return false: it is given up */
+static bool bear_silence(struct ps_attend *attend, uint64_t now_ms)
+{
+    /* Daemons of one job start in any order: joining may take longer than silence later. */
+    bool joined = attend->view.joined;
+    uint64_t patience_ms = (uint64_t)attend->options.give_up_ms * (joined ? 1 : JOIN_PATIENCE);
+    uint64_t silent_ms = now_ms - attend->heard_ms;
+    unsigned long long silent_s = silent_ms / 1000;
+    bool known = !joined && attend->why.status != PS_OK;
+    const char *colon = known ? ": " : "";
+    const char *why = known ? attend->why.text : "";
+    if (silent_ms > patience_ms) {
+        struct ps_error err;
+        (void)ps_fail(&err, PS_ERR_LOST, "coordinator (%.100s) has been silent for %llu s%s%s",
+                      attend->coordinator, silent_s, colon, why);
+        ps_attend_lose(attend, &err);
+        return false;
+    }
+    if (silent_ms < LOG_FIRST_MS) {
+        attend->next_log_ms = LOG_FIRST_MS;
+    } else if (silent_ms >= attend->next_log_ms) {
+        attend->next_log_ms = 2 * silent_ms;
+        ps_log(PS_LOG_WARN, "coordinator.silent",
+               "msg=\"coordinator (%s) has been silent for %llu s%s%s: retrying\"",
+               attend->coordinator, silent_s, colon, why);
+    }
+    return true;
+}
+
 static void run_timer(struct ps_timer *timer)
 {
     struct ps_attend *attend = PS_CONTAINER_OF(timer, struct ps_attend, timer);
     uint64_t now_ms = ps_exec_now_ms(attend->options.exec);
-    if (attend->stopping || attend->view.lost.status != PS_OK) {
-        return;
-    }
-    /* Daemons of one job start in any order: joining may take longer than silence later. */
-    uint64_t patience_ms = attend->options.give_up_ms * (attend->view.joined ? 1ull : 3ull);
-    if (now_ms - attend->heard_ms > patience_ms) {
-        struct ps_error err;
-        (void)ps_fail(&err, PS_ERR_LOST, "coordinator (%s) has been silent for %llu s",
-                      attend->coordinator,
-                      (unsigned long long)((now_ms - attend->heard_ms) / 1000));
-        ps_attend_lose(attend, &err);
+    if (attend->stopping || attend->view.lost.status != PS_OK || !bear_silence(attend, now_ms)) {
         return;
     }
     if (!attend->view.joined) {
@@ -369,6 +441,7 @@ enum ps_status ps_attend_create(const struct ps_attend_options *options, struct 
     if (attend->options.give_up_ms == 0) {
         attend->options.give_up_ms = GIVE_UP_MS;
     }
+    attend->cluster = options->cluster_id;
     enum ps_status status = PS_OK;
     if (!copy_text(attend->coordinator, sizeof(attend->coordinator), options->coordinator) ||
         !copy_text(attend->address, sizeof(attend->address), options->address) ||

@@ -35,7 +35,8 @@ struct ps_attend_options {
     const char *address;     /* Our own, for others; copied. */
     const char *name;        /* Copied. */
     struct ps_id session;
-    uint32_t give_up_ms;
+    struct ps_id cluster_id;        /* To join; none: whichever it is. */
+    uint32_t give_up_ms;            /* Of silence; three times as long before it has joined. */
     uint64_t seed;                  /* Of the back-off's jitter. */
     struct ps_catalogue *catalogue; /* Appended to here. */
     struct ps_lane *const *lanes;

@@ -36,6 +36,9 @@ struct ps_attend {
     struct ps_rng rng;
     uint64_t retry_at_ms; /* Not before: the next Join or stream. */
     uint64_t heard_ms;    /* Last sign of the coordinator. */
+    uint64_t next_log_ms; /* After so long without it another line says so. */
+    struct ps_error why;  /* The most telling failure to join so far. */
+    struct ps_id cluster; /* Asked for or joined; none: not known yet. */
     uint64_t session_number;
     uint64_t term;
     uint64_t generation;

@@ -6,11 +6,13 @@
  * number leaves a gap in the catalogue (others defined the tables below) is followed by a Describe
  * before its operation ends, so that layouts are always whole.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "client/cluster.h"
 #include "client/session_impl.h"
 #include "client/session_state.h"
+#include "obs/log.h"
 #include "wire/pack.h"
 
 static ProtobufCBinaryData bytes_of(uint8_t *data, size_t n_bytes)
@@ -146,6 +148,13 @@ static enum next take_join(struct ps_session_cold *cold, const ProtobufCMessage 
 {
     const Ps__V1__JoinReply *reply = (const Ps__V1__JoinReply *)message;
     struct ps_session *session = cold->session;
+    if (reply->protocol < PS_PROTOCOL_MIN || reply->protocol > PS_PROTOCOL_MAX) {
+        (void)ps_fail(&cold->op->err, PS_ERR_UNSUPPORTED,
+                      "coordinator (%.100s) speaks protocol %" PRIu32
+                      ", %u to %u are spoken here: the programs differ in age",
+                      session->coordinator, reply->protocol, PS_PROTOCOL_MIN, PS_PROTOCOL_MAX);
+        return NEXT_DONE;
+    }
     session->view.session_number = reply->session_number;
     (void)ps_id_from(reply->cluster_id.data, reply->cluster_id.len, &session->view.cluster_id);
     (void)ps_session_state_newest(session, reply->term, reply->generation);
@@ -271,6 +280,7 @@ static void send_cold(struct ps_session_cold *cold)
     }
     cold->request.method = kind->method;
     cold->request.timeout_ms = try_ms(cold);
+    cold->request.at_once = cold->kind == PS_SESSION_JOIN || cold->kind == PS_SESSION_DESCRIBE;
     cold->request.context = (struct ps_context){.session = session->view.session_number};
     cold->request.done = on_done;
     cold->request.err = (struct ps_error){0};
@@ -308,23 +318,50 @@ static void take_answer(struct ps_session_cold *cold)
     }
 }
 
+/* Silence says less than what was heard before it. */
+static void keep_reason(struct ps_session_cold *cold, const struct ps_error *err)
+{
+    if (err->status != PS_ERR_TIMEOUT || cold->why.status != PS_ERR_UNAVAIL) {
+        cold->why = *err;
+    }
+}
+
+/* At growing intervals, until the stream has words of its own. */
+static void say_waiting(struct ps_session_cold *cold, uint64_t now_ms)
+{
+    uint64_t waited_ms = now_ms - cold->started_ms;
+    if (cold->kind != PS_SESSION_JOIN || waited_ms < cold->next_log_ms) {
+        return;
+    }
+    cold->next_log_ms = 2 * waited_ms;
+    ps_log(PS_LOG_WARN, "coordinator.waits",
+           "msg=\"coordinator (%s): %s: retrying since %" PRIu64 " s\"", cold->session->coordinator,
+           cold->why.text, waited_ms / 1000);
+}
+
 static void take_failure(struct ps_session_cold *cold)
 {
     struct ps_session *session = cold->session;
     const struct ps_error *err = &cold->request.err;
     uint64_t now_ms = ps_exec_now_ms(session->options.exec);
+    keep_reason(cold, err);
     struct ps_error usable;
     bool over = cold->kind != PS_SESSION_LEAVE && ps_session_usable(session, &usable) != PS_OK;
     bool again = ps_status_retryable(err->status) || err->status == PS_ERR_CANCELED;
     if (over) {
         end_cold(cold, usable.status, usable.text);
-    } else if (!again || cold->kind == PS_SESSION_LEAVE) {
+    } else if (cold->kind == PS_SESSION_LEAVE) {
         end_cold(cold, err->status, err->text);
-    } else if (now_ms >= cold->give_up_at_ms) {
-        struct ps_error why;
-        (void)ps_fail(&why, err->status, "coordinator (%s): %s", session->coordinator, err->text);
+    } else if (!again || now_ms >= cold->give_up_at_ms) {
+        bool first = cold->kind == PS_SESSION_JOIN || again; /* Later it is not in question. */
+        struct ps_error why = cold->why;
+        if (first) {
+            (void)ps_fail(&why, cold->why.status, "coordinator (%.100s): %s", session->coordinator,
+                          cold->why.text);
+        }
         end_cold(cold, why.status, why.text);
     } else {
+        say_waiting(cold, now_ms);
         session->view.n_retries++;
         uint32_t wait_ms = ps_backoff_next_ms(&cold->backoff, &session->rng);
         uint32_t least_ms = ps_session_hint_ms(cold->request.retry_ms);
@@ -367,6 +404,8 @@ void ps_session_cold_start(struct ps_session *session, enum ps_session_cold_kind
     cold->kind = kind;
     cold->op = op;
     cold->mail.run = run_done;
+    cold->started_ms = now_ms;
+    cold->next_log_ms = PS_SESSION_LOG_FIRST_MS;
     /* While the coordinator is heard on the stream, a definition waits as long as it takes. */
     cold->give_up_at_ms = attended ? UINT64_MAX : now_ms + patience_ms;
     ps_timer_init(&cold->timer, run_timer);

@@ -108,6 +108,9 @@ struct ps_session_cold {
     struct ps_timer timer; /* Before the next try. */
     struct ps_backoff backoff;
     uint64_t give_up_at_ms;
+    uint64_t started_ms;
+    uint64_t next_log_ms; /* After so long another line says what is waited for. */
+    struct ps_error why;  /* The most telling failure so far. */
     bool under_way;
 };
 

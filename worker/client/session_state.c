@@ -193,8 +193,27 @@ static void take_job(struct ps_session *session, const Ps__V1__AttendState *stat
     }
 }
 
+/* Yesterday's coordinator is gone and another cluster has its address. */
+static bool other_cluster(const struct ps_session *session, const Ps__V1__AttendState *state,
+                          struct ps_id *ret)
+{
+    return state->fenced && ps_id_from(state->cluster_id.data, state->cluster_id.len, ret) &&
+           !ps_id_none(&session->view.cluster_id) && !ps_id_equal(ret, &session->view.cluster_id);
+}
+
 bool ps_session_state_take(struct ps_session *session, const Ps__V1__AttendState *state)
 {
+    struct ps_id cluster;
+    if (other_cluster(session, state, &cluster)) { /* Its terms say nothing to us. */
+        char here[PS_ID_TEXT_BYTES];
+        char there[PS_ID_TEXT_BYTES];
+        ps_id_text(&session->view.cluster_id, here);
+        ps_id_text(&cluster, there);
+        ps_session_lose(session,
+                        "coordinator (%.100s) is now that of cluster %s: cluster %s is gone",
+                        session->coordinator, there, here);
+        return false;
+    }
     if (!ps_session_state_newest(session, state->term, state->generation)) {
         return false;
     }

@@ -113,6 +113,25 @@ START_TEST(ids_have_sixteen_bytes_and_a_text)
 }
 END_TEST
 
+START_TEST(an_id_is_read_from_its_text_and_from_nothing_else)
+{
+    struct ps_id id;
+    char text[PS_ID_TEXT_BYTES];
+    ck_assert(ps_id_parse("00112233445566778899aabbccddeeff", &id));
+    ps_id_text(&id, text);
+    ck_assert_str_eq(text, "00112233445566778899aabbccddeeff");
+    ck_assert(ps_id_parse("00112233445566778899AABBCCDDEEFF", &id));
+    ps_id_text(&id, text);
+    ck_assert_str_eq(text, "00112233445566778899aabbccddeeff");
+    ck_assert(!ps_id_parse("", &id));
+    ck_assert(!ps_id_parse("00112233445566778899aabbccddeef", &id));
+    ck_assert(!ps_id_parse("00112233445566778899aabbccddeeff0", &id));
+    ck_assert(!ps_id_parse("0x112233445566778899aabbccddeeff", &id));
+    ck_assert(!ps_id_parse("00112233445566778899aabbccddeefg", &id));
+    ck_assert(!ps_id_parse(" 0112233445566778899aabbccddeeff", &id));
+}
+END_TEST
+
 struct element {
     int number;
     struct ps_list node;
@@ -188,6 +207,7 @@ Suite *suite_words(void)
     tcase_add_test(tcase, long_words_are_cut_at_their_end_and_stay_a_text);
     tcase_add_test(tcase, statuses_survive_the_wire_and_unknown_ones_are_internal);
     tcase_add_test(tcase, ids_have_sixteen_bytes_and_a_text);
+    tcase_add_test(tcase, an_id_is_read_from_its_text_and_from_nothing_else);
     tcase_add_test(tcase, a_list_keeps_its_order_through_removals);
     tcase_add_test(tcase, sizes_that_do_not_fit_are_refused_and_left_alone);
     tcase_add_test(tcase, numbers_in_bytes_are_little_endian_at_any_address);

@@ -118,6 +118,7 @@ static void send_state(struct fake_cluster *cluster, bool whole, const struct fa
         state.consistency = &consistency;
     }
     char reason[128];
+    uint8_t id[16] = {0};
     if (lease != NULL) {
         lent.id = lease->id;
         lent.units = lease->n_units;
@@ -127,6 +128,8 @@ static void send_state(struct fake_cluster *cluster, bool whole, const struct fa
         state.lease = lease->id != 0 ? &lent : NULL;
         state.job = (Ps__V1__JobState)lease->job;
         state.fenced = lease->fenced;
+        id[0] = lease->cluster;
+        state.cluster_id = (ProtobufCBinaryData){lease->cluster != 0 ? sizeof(id) : 0, id};
         if (lease->reason != NULL) {
             (void)snprintf(reason, sizeof(reason), "%s", lease->reason);
             state.reason = reason;
@@ -221,6 +224,7 @@ static void join(struct fake_cluster *cluster, struct fake_call *call)
     Ps__V1__JoinReply answer;
     ps__v1__join_reply__init(&answer);
     uint8_t id[16] = {7};
+    answer.protocol = (uint32_t)((int)PS_PROTOCOL_MAX + cluster->protocol_off);
     answer.cluster_id = (ProtobufCBinaryData){.len = sizeof(id), .data = id};
     answer.session_number = 5;
     answer.term = cluster->term;

@@ -46,6 +46,7 @@ struct fake_cluster {
     uint32_t primary[PS_SLOTS];
     uint64_t epoch[PS_SLOTS];
     uint64_t position[PS_SLOTS];
+    int protocol_off; /* From the right protocol, in answers to Join. */
     uint64_t term;
     uint64_t generation;
     uint64_t min_clock;
@@ -111,6 +112,7 @@ struct fake_lease {
     uint64_t clock;
     int job;
     bool fenced;
+    uint8_t cluster; /* With fenced: first byte of the coordinator's cluster id; 0: not said. */
     const char *reason;
 };
 void fake_state_lease(struct fake_cluster *cluster, const struct fake_lease *lease);

@@ -182,6 +182,31 @@ START_TEST(a_fence_from_the_coordinator_ends_everything)
 }
 END_TEST
 
+START_TEST(another_cluster_at_the_coordinators_address_is_told)
+{
+    rig.cluster->term = _i == 0 ? 9 : 0; /* Its terms have nothing to do with ours. */
+    struct fake_lease lease = {.fenced = true, .reason = "not known here", .cluster = 8};
+    fake_state_lease(rig.cluster, &lease);
+    fake_run(&rig.cluster->net, 10);
+    struct ps_client_view view = rig_view(&rig);
+    ck_assert(!view.fenced); /* It would join again. */
+    ck_assert_int_eq(view.lost.status, PS_ERR_LOST);
+    ck_assert_ptr_nonnull(strstr(view.lost.text, "coordinator:1"));
+    ck_assert_ptr_nonnull(strstr(view.lost.text, "cluster 08000000000000000000000000000000"));
+    ck_assert_ptr_nonnull(strstr(view.lost.text, "cluster 07000000000000000000000000000000"));
+}
+END_TEST
+
+START_TEST(a_session_that_its_own_cluster_does_not_know_is_fenced)
+{
+    struct fake_lease lease = {.fenced = true, .reason = "not known here", .cluster = 7};
+    fake_state_lease(rig.cluster, &lease);
+    fake_run(&rig.cluster->net, 10);
+    ck_assert(rig_view(&rig).fenced);
+    ck_assert_int_eq(rig_view(&rig).lost.status, PS_OK);
+}
+END_TEST
+
 START_TEST(finished_work_is_never_shown_as_undone)
 {
     struct fake_lease lease = {.id = 9, .n_units = 4, .units_done = 1, .clock = 6};
@@ -310,6 +335,23 @@ START_TEST(a_coordinator_that_starts_later_is_joined)
 }
 END_TEST
 
+START_TEST(a_coordinator_of_another_age_is_refused_with_both_protocols)
+{
+    rig_stop(&rig);
+    rig_init(&rig, 2, PS_CLIENT_WORKER);
+    rig.cluster->protocol_off = _i == 0 ? 1 : -1;
+    uint32_t joined;
+    struct ps_op op = rig_op(&joined);
+    ps_session_join(rig.client, &op);
+    (void)rig_wait(&rig, &joined, 1000);
+    ck_assert_uint_eq(joined, 1);
+    ck_assert_int_eq(op.err.status, PS_ERR_UNSUPPORTED);
+    const char *says = _i == 0 ? "protocol 2, 1 to 1 are" : "protocol 0, 1 to 1 are";
+    ck_assert_ptr_nonnull(strstr(op.err.text, says));
+    ck_assert_uint_eq(rig_view(&rig).session_number, 0);
+}
+END_TEST
+
 START_TEST(a_coordinator_that_never_starts_is_named)
 {
     rig_stop(&rig);
@@ -398,6 +440,8 @@ static TCase *tcase_attend(void)
     tcase_add_loop_test(tcase, a_gap_in_the_own_loop_is_nobodys_silence, 0, 2);
     tcase_add_test(tcase, lost_data_is_told_with_the_coordinators_reason);
     tcase_add_test(tcase, a_fence_from_the_coordinator_ends_everything);
+    tcase_add_loop_test(tcase, another_cluster_at_the_coordinators_address_is_told, 0, 2);
+    tcase_add_test(tcase, a_session_that_its_own_cluster_does_not_know_is_fenced);
     tcase_add_test(tcase, finished_work_is_never_shown_as_undone);
     tcase_add_test(tcase, with_aggregation_only_the_coordinator_counts_units);
     tcase_add_test(tcase, in_asp_pushes_stop_while_the_coordinator_is_away);
@@ -411,6 +455,7 @@ static TCase *tcase_life(void)
     tcase_add_test(tcase, closing_ends_what_is_pending_and_says_goodbye);
     tcase_add_test(tcase, closing_does_not_wait_long_for_a_dead_coordinator);
     tcase_add_test(tcase, a_coordinator_that_starts_later_is_joined);
+    tcase_add_loop_test(tcase, a_coordinator_of_another_age_is_refused_with_both_protocols, 0, 2);
     tcase_add_test(tcase, a_coordinator_that_never_starts_is_named);
     tcase_add_test(tcase, a_reader_learns_tables_and_pulls_without_a_clock);
     tcase_add_test(tcase, tables_that_others_defined_below_are_learnt_with_ones_own);

@@ -58,6 +58,7 @@ static const struct {
     {"[localhost]:7070",                  DIAL,      "'localhost' is no IPv6 address"},
     {"[127.0.0.1]:7070",                  DIAL,      "'127.0.0.1' is no IPv6 address"},
     {"[fe80::1%]:7070",                   DIAL,      "is no IPv6 address"},
+    {"[fe80::1]:7070",                    DIAL,      "write [fe80::1%eth0]:7070"},
     {"[]:7070",                           DIAL,      "no host is given"},
     {"[::1:7070",                         DIAL,      "'[::1' is no name of a host"},
     {"a:b:c",                             DIAL,      "too many colons"},

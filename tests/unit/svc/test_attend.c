@@ -15,6 +15,7 @@
 #define LANES   2u
 #define NUMBER  7u /* Session number that the coordinator gives. */
 #define GIVE_UP 4000u
+#define CLUSTER 7u /* First byte of its id. */
 
 static struct ps_mem mem;
 static struct ps_inline_exec exec;
@@ -33,6 +34,9 @@ static const struct ps_id session = {{1, 2, 3}};
 /* The coordinator. */
 static struct ps_stream *stream;
 static enum ps_status join_answer;
+static uint32_t join_protocol;
+static uint8_t wanted_cluster; /* First byte, as of the next; 0: none. */
+static uint8_t asked_cluster;
 static uint32_t n_joins;
 static uint32_t n_streams;
 static uint32_t n_reports;
@@ -59,6 +63,7 @@ static void on_join(void *arg, struct ps_call *call)
     ck_assert_uint_eq(join->session.len, sizeof(session.bytes));
     ck_assert_mem_eq(join->session.data, session.bytes, sizeof(session.bytes));
     ck_assert_str_eq(join->address, "here:1");
+    asked_cluster = join->cluster_id.len == 16 ? join->cluster_id.data[0] : 0;
     ps_wire_unpacked_free(&join->base);
     n_joins++;
     if (join_answer != PS_OK) {
@@ -68,6 +73,9 @@ static void on_join(void *arg, struct ps_call *call)
     uint8_t bytes[128];
     bool fits = false;
     Ps__V1__JoinReply reply = PS__V1__JOIN_REPLY__INIT;
+    uint8_t cluster[16] = {CLUSTER};
+    reply.protocol = join_protocol;
+    reply.cluster_id = (ProtobufCBinaryData){sizeof(cluster), cluster};
     reply.session_number = NUMBER;
     reply.term = 1;
     reply.generation = 1;
@@ -180,6 +188,7 @@ static void start(void)
                                         .address = "here:1",
                                         .name = "server-1",
                                         .session = session,
+                                        .cluster_id = {{wanted_cluster}},
                                         .give_up_ms = GIVE_UP,
                                         .seed = 1,
                                         .catalogue = &catalogue,
@@ -193,6 +202,7 @@ static void start(void)
 static void open_all(void)
 {
     join_answer = PS_OK;
+    join_protocol = PS_PROTOCOL_MAX;
     start();
     pass_ms(50);
     ck_assert_ptr_nonnull(stream);
@@ -405,6 +415,61 @@ START_TEST(a_fenced_server_says_so_once)
 }
 END_TEST
 
+START_TEST(another_cluster_at_the_coordinators_address_is_told)
+{
+    open_all();
+    uint8_t cluster[16] = {CLUSTER + 1};
+    Ps__V1__AttendState state =
+        plain(_i == 0 ? 9 : 0); /* Its terms have nothing to do with ours. */
+    state.fenced = true;
+    state.cluster_id = (ProtobufCBinaryData){sizeof(cluster), cluster};
+    say(&state);
+    ck_assert_int_eq(view().lost.status, PS_ERR_LOST);
+    ck_assert_ptr_nonnull(strstr(view().lost.text, "there:1"));
+    ck_assert_ptr_nonnull(strstr(view().lost.text, "cluster 08000000000000000000000000000000"));
+    ck_assert_ptr_nonnull(strstr(view().lost.text, "cluster 07000000000000000000000000000000"));
+    close_all();
+}
+END_TEST
+
+START_TEST(a_coordinator_of_another_age_is_refused_with_both_protocols)
+{
+    join_answer = PS_OK;
+    join_protocol = _i == 0 ? PS_PROTOCOL_MAX + 1 : PS_PROTOCOL_MIN - 1;
+    start();
+    pass_ms(50);
+    ck_assert(!view().joined);
+    ck_assert_int_eq(view().lost.status, PS_ERR_UNSUPPORTED);
+    const char *says = _i == 0 ? "protocol 2, 1 to 1 are" : "protocol 0, 1 to 1 are";
+    ck_assert_ptr_nonnull(strstr(view().lost.text, says));
+    close_all();
+}
+END_TEST
+
+START_TEST(a_coordinator_that_never_starts_is_named_with_the_last_reason)
+{
+    join_answer = PS_ERR_UNAVAIL;
+    start();
+    pass_ms(3 * GIVE_UP - 200);
+    ck_assert_int_eq(view().lost.status, PS_OK);
+    pass_ms(400);
+    ck_assert_int_eq(view().lost.status, PS_ERR_LOST);
+    ck_assert_ptr_nonnull(
+        strstr(view().lost.text, "(there:1) has been silent for 12 s: not today"));
+    close_all();
+}
+END_TEST
+
+START_TEST(the_cluster_to_join_is_named)
+{
+    wanted_cluster = _i == 0 ? 0 : CLUSTER;
+    open_all();
+    ck_assert_uint_eq(asked_cluster, wanted_cluster);
+    wanted_cluster = 0;
+    close_all();
+}
+END_TEST
+
 START_TEST(a_silent_coordinator_is_given_up)
 {
     open_all();
@@ -422,6 +487,7 @@ END_TEST
 START_TEST(joining_is_tried_again_while_that_may_help)
 {
     join_answer = PS_ERR_UNAVAIL;
+    join_protocol = PS_PROTOCOL_MAX;
     start();
     pass_ms(2000);
     ck_assert_uint_gt(n_joins, 1);
@@ -545,6 +611,10 @@ Suite *suite_attend(void)
     tcase_add_test(tcase, a_broken_stream_is_opened_again_without_joining);
     tcase_add_test(tcase, a_state_that_cannot_be_read_starts_the_stream_over);
     tcase_add_test(tcase, a_fenced_server_says_so_once);
+    tcase_add_loop_test(tcase, another_cluster_at_the_coordinators_address_is_told, 0, 2);
+    tcase_add_loop_test(tcase, a_coordinator_of_another_age_is_refused_with_both_protocols, 0, 2);
+    tcase_add_test(tcase, a_coordinator_that_never_starts_is_named_with_the_last_reason);
+    tcase_add_loop_test(tcase, the_cluster_to_join_is_named, 0, 2);
     tcase_add_test(tcase, a_silent_coordinator_is_given_up);
     tcase_add_test(tcase, joining_is_tried_again_while_that_may_help);
     tcase_add_test(tcase, a_refusal_to_join_is_final_and_has_words);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "client/lib/client_impl.h"
 #include "os/random.h"
+#include "rpc/rpc.h"
 
 #define NAME_PRESET "client"
 
@@ -219,6 +220,11 @@ enum ps_status ps_client_open_over(const struct ps_client_ports *ports,
 {
     enum ps_status status = check_options(options, err);
     return status == PS_OK ? open_over(ports, NULL, options, ret, err) : status;
+}
+
+enum ps_status ps_client_check_address(const char *address, struct ps_error *err)
+{
+    return ps_rpc_address_check(address, PS_RPC_TO_DIAL, err);
 }
 
 enum ps_status ps_client_open(const struct ps_client_options *options, struct ps_client **ret,

@@ -73,6 +73,14 @@ struct ps_client_options {
 };
 
 /**
+ * Could ps_client_open dial this? Looks at the words alone, so that a program can refuse a bad one
+ * before it does anything else.
+ * @return PS_ERR_INVALID with what to write instead
+ */
+PS_API PS_MUST_CHECK enum ps_status ps_client_check_address(const char *address,
+                                                            struct ps_error *err);
+
+/**
  * Join the cluster: returns when the session is open at every server. Blocks, at most about
  * open_timeout_ms.
  * @return PS_ERR_INVALID (options, address), PS_ERR_TIMEOUT or PS_ERR_UNAVAIL (nobody answers
