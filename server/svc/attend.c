@@ -294,9 +294,10 @@ static void start_join(struct ps_attend *attend)
     bool fits = false;
     size_t n_bytes = ps_wire_pack(&join.base, bytes, sizeof(bytes), &fits);
     PS_ASSERT(fits);
+    uint32_t give_up_ms = attend->options.give_up_ms;
     attend->join = (struct ps_request){
         .method = METHOD_JOIN,
-        .timeout_ms = JOIN_TIMEOUT_MS,
+        .timeout_ms = give_up_ms < JOIN_TIMEOUT_MS ? give_up_ms : JOIN_TIMEOUT_MS,
         .at_once = true,
         .out = {.head = bytes, .n_head_bytes = n_bytes},
         .done = on_join_done,

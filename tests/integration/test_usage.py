@@ -175,10 +175,12 @@ class Usage(ps_test.Case):
             self.refuse("--plant", bug, program=ps_test.SERVER, says=["--plant"])
 
     def test_addresses_and_names_have_bounds(self):
-        for args in (("--coordinator", "a" * 300), ("--advertise", ""), ("--name", "b" * 64)):
-            self.refuse(
-                "--listen", "127.0.0.1:0", *args, program=ps_test.SERVER, says=["bytes, got"]
-            )
+        for args, says in (
+            (("--coordinator", "a" * 300), "at most 255 bytes, not 300"),
+            (("--advertise", ""), "the address is empty"),
+            (("--name", "b" * 64), "bytes, got 64"),
+        ):
+            self.refuse("--listen", "127.0.0.1:0", *args, program=ps_test.SERVER, says=[says])
 
     def test_closed_standard_files_are_no_trap(self):
         for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):

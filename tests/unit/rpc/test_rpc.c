@@ -207,9 +207,12 @@ static const struct {
     const char *address;
     enum ps_status status;
 } bad_addresses[] = {
-    {"127.0.0.1", PS_ERR_INVALID},         {"127.0.0.1:", PS_ERR_INVALID},
-    {"127.0.0.1:70707", PS_ERR_INVALID},   {"127.0.0.1:http", PS_ERR_INVALID},
-    {"203.0.113.1:7070", PS_ERR_INVALID},  {"no such host:7070", PS_ERR_INVALID},
+    {"127.0.0.1", PS_ERR_INVALID},
+    {"127.0.0.1:", PS_ERR_INVALID},
+    {"127.0.0.1:70707", PS_ERR_INVALID},
+    {"127.0.0.1:http", PS_ERR_INVALID},
+    {"203.0.113.1:7070", PS_ERR_INVALID},
+    {"no such host:7070", PS_ERR_INVALID},
     {"unix:/no/such/folder/s", PS_ERR_INVALID},
 };
 
