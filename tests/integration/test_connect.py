@@ -36,6 +36,38 @@ def addresses(name):
 
 needs_ipv6 = unittest.skipUnless(has_ipv6(), "this machine has no IPv6 loopback")
 
+# Debian's, with Debian's modules: python3 on PATH may be another one.
+PYTHON = "/usr/bin/python3"
+STRANGER = """
+import grpc
+from concurrent import futures
+class Handler(grpc.GenericRpcHandler):
+    def service(self, details):
+        return handler_of(details.method)
+def handler_of(method):
+    return None
+server = grpc.server(futures.ThreadPoolExecutor(2), handlers=[Handler()])
+print(server.add_insecure_port("127.0.0.1:0"), flush=True)
+server.start()
+server.wait_for_termination()
+"""
+# Answers Join as a coordinator would that speaks protocol 2.
+NEWCOMER = STRANGER.replace("return None", """
+    reply = b"\\x08\\x02" + b"\\x12\\x10" + bytes(range(16)) + b"\\x18\\x01"
+    assert method == "/ps.v1.Coordinator/Join", method
+    return grpc.unary_unary_rpc_method_handler(lambda request, context: reply)
+""")
+# Joins as a worker would that speaks protocols 2 and 3.
+NEW_MEMBER = """
+import grpc, sys
+request = b"\\x08\\x02\\x10\\x03\\x20\\x01\\x2a\\x01x\\x32\\x10" + bytes(range(16))
+channel = grpc.insecure_channel(sys.argv[1])
+try:
+    channel.unary_unary("/ps.v1.Coordinator/Join")(request, timeout=20)
+except grpc.RpcError as error:
+    print(error.code(), error.details())
+"""
+
 
 class Impostor:
     """Something that listens, but is no ps-server."""
@@ -305,6 +337,16 @@ class Reaching(Connect):
 
     QUICK = ("--give-up", "1s", "--log-level", "warn")
 
+    def skip_without_grpc(self):
+        if subprocess.run([PYTHON, "-c", "import grpc"], capture_output=True).returncode != 0:
+            self.skipTest(f"{PYTHON} has no grpc")
+
+    def grpc(self, script):
+        """The port of a gRPC server that is not ours."""
+        self.skip_without_grpc()
+        other = self.start("-c", script, program=PYTHON)
+        return other.wait_line(r"^(\d+)$", stdout=True).group(1)
+
     def reach(self, address, says, status=4):
         """Every program says so: psctl at once, daemons when they give up."""
         line = self.refuse(status, says, ps_test.CTL, "status", "--coordinator", address)
@@ -368,20 +410,22 @@ class Reaching(Connect):
             self.refuse(4, "it accepts connections but says nothing", ps_test.CTL, *args)
 
     def test_another_grpc_service_answers(self):
-        script = (
-            "import grpc, sys\n"
-            "from concurrent import futures\n"
-            "server = grpc.server(futures.ThreadPoolExecutor(2))\n"
-            "print(server.add_insecure_port('127.0.0.1:0'), flush=True)\n"
-            "server.start()\n"
-            "server.wait_for_termination()\n"
-        )
-        python = "/usr/bin/python3"
-        if subprocess.run([python, "-c", "import grpc"], capture_output=True).returncode != 0:
-            self.skipTest("/usr/bin/python3 has no grpc")
-        other = self.start("-c", script, program=python)
-        port = other.wait_line(r"^(\d+)$", stdout=True).group(1)
-        self.reach(f"127.0.0.1:{port}", "it speaks gRPC, but is no ps-server", status=2)
+        self.reach(f"127.0.0.1:{self.grpc(STRANGER)}", "it speaks gRPC, but is no ps-server", 2)
+
+    def test_a_coordinator_of_another_age_is_refused_with_both_protocols(self):
+        address = f"127.0.0.1:{self.grpc(NEWCOMER)}"
+        says = f"coordinator ({address}) speaks protocol 2, 1 to 1 are spoken here"
+        flags = ("--coordinator", address, "--log-level", "warn")
+        self.refuse(2, says, ps_test.SERVER, "--listen", HERE, *flags)
+        self.refuse(2, says, ps_test.WORKER, *self.worker_args(address), alone=False)
+
+    def test_a_member_of_another_age_is_refused_with_both_protocols(self):
+        server = self.server()
+        self.skip_without_grpc()
+        answer = self.start("-c", NEW_MEMBER, server.address, program=PYTHON)
+        self.assertEqual(answer.wait(PATIENCE), 0, answer.text())
+        self.assertIn("UNIMPLEMENTED", answer.stdout)
+        self.assertIn("protocols 2 to 3 are asked for, 1 to 1 are spoken here", answer.stdout)
 
     def test_a_server_that_does_not_coordinate_says_who_does(self):
         first = self.server("--servers", 2)
