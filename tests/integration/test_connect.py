@@ -325,11 +325,12 @@ class Listening(Connect):
         for host in ("127.0.0.1", "[::1]"):  # It serves at each, too.
             args = ("status", "--coordinator", f"{host}:{port}")
             self.assertEqual(self.program(ps_test.CTL, *args)[0], 0, self.said)
-        with Impostor(say_nothing, socket.AF_INET6, "::1") as other:
-            half = self.start("--listen", f"both.test:{other.port}", program=ps_test.SERVER,
-                              under=renamed)
-            self.assertEqual(half.wait(PATIENCE), 2, half.text())
-            self.assertIn("address in use", half.lines[-1])
+        for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+            with Impostor(say_nothing, family, host) as other:
+                half = self.start("--listen", f"both.test:{other.port}", program=ps_test.SERVER,
+                                  under=renamed)
+                self.assertEqual(half.wait(PATIENCE), 2, half.text())
+                self.assertIn("address in use", half.lines[-1])
 
 
 class Reaching(Connect):
