@@ -29,7 +29,8 @@ static enum ps_status check_in_process(const struct ps_conf *conf,
 
 void ps_run_listen(const struct ps_run_options *options, uint32_t index, char *ret, size_t n_bytes)
 {
-    bool bare = strchr(options->host, ':') != NULL && options->host[0] != '[';
+    const char *colon = strchr(options->host, ':');
+    bool bare = colon != NULL && strchr(colon + 1, ':') != NULL && options->host[0] != '[';
     uint32_t port = options->port_base == 0 ? 0 : options->port_base + index;
     (void)snprintf(ret, n_bytes, "%s%s%s:%" PRIu32, bare ? "[" : "", options->host, bare ? "]" : "",
                    port);
