@@ -117,29 +117,40 @@ static void observe(struct ps_coord *coord)
 
 /* ---- Flush --------------------------------------------------------------------------------- */
 
-/* A change that cannot be made durable must never be told: the job ends. */
-static void write_changes(struct ps_coord *coord)
+/*
+ * A change that cannot be made durable must never be told: the job ends. Without memory nobody is
+ * told anything for now, and the next tick tries again. @return whether all that is known may be
+ * told
+ */
+static bool write_changes(struct ps_coord *coord)
 {
     if (!coord->core.dirty || coord->store_lost) {
-        return;
+        return true;
     }
     struct ps_error err;
-    if (coord_store(coord, &err) == PS_OK) {
+    enum ps_status status = coord_store(coord, &err);
+    if (status == PS_OK) {
         coord->core.dirty = false;
-        return;
+        return true;
+    }
+    if (status == PS_ERR_NOMEM) {
+        ps_log(PS_LOG_WARN, "coordinator.waits", "why=\"%s\"", err.text);
+        return false;
     }
     coord->store_lost = true;
     ps_log(PS_LOG_ERROR, "coordinator.deposed", "term=%" PRIu64 " why=\"%s\"", coord->term,
            err.text);
     ps_coord_core_stop(&coord->core, ps_exec_now_ms(coord->options.exec), err.text);
+    return true;
 }
 
 static void flush_now(struct ps_coord *coord)
 {
-    write_changes(coord);
-    observe(coord);
-    coord_calls_answer(coord);
-    coord_attends_tell(coord);
+    if (write_changes(coord)) {
+        observe(coord);
+        coord_calls_answer(coord);
+        coord_attends_tell(coord);
+    }
 }
 
 static void run_flush(struct ps_mail *mail)

@@ -181,6 +181,15 @@ static bool other_cluster(const struct ps_attend *attend, const Ps__V1__AttendSt
     return true;
 }
 
+/* Groups come once a stream: who missed one asks for all of them on another stream. */
+static void start_over(struct ps_attend *attend, enum ps_status status)
+{
+    attend->deaf = true;
+    if (attend->stream != NULL) {
+        ps_stream_close(attend->stream, status);
+    }
+}
+
 static void take_state(struct ps_attend *attend, const Ps__V1__AttendState *state)
 {
     struct ps_error err;
@@ -201,7 +210,13 @@ static void take_state(struct ps_attend *attend, const Ps__V1__AttendState *stat
         ps_attend_lose(attend, &err);
         return;
     }
-    if (ps_attend_take_state(attend, state, &err) != PS_OK) {
+    enum ps_status status = ps_attend_take_state(attend, state, &err);
+    if (status == PS_ERR_NOMEM) {
+        ps_log(PS_LOG_WARN, "attend.no_memory", "why=\"%s\"", err.text);
+        start_over(attend, PS_ERR_NOMEM);
+        return;
+    }
+    if (status != PS_OK) {
         ps_attend_lose(attend, &err);
         return;
     }
@@ -219,15 +234,15 @@ static void run_arrival(struct ps_mail *mail)
 {
     struct arrival *arrival = PS_CONTAINER_OF(mail, struct arrival, mail);
     struct ps_attend *attend = arrival->attend;
-    if (!attend->stopping && attend->view.lost.status == PS_OK) {
+    if (!attend->stopping && !attend->deaf && attend->view.lost.status == PS_OK) {
         Ps__V1__AttendState *state = (Ps__V1__AttendState *)ps_wire_unpack(
             &ps__v1__attend_state__descriptor, arrival->msg->slices, arrival->msg->n_slices,
             attend->options.mem);
         if (state != NULL) {
             take_state(attend, state);
             ps_wire_unpacked_free(&state->base);
-        } else if (attend->stream != NULL) {
-            ps_stream_close(attend->stream, PS_ERR_CORRUPT); /* Groups come once: start over. */
+        } else {
+            start_over(attend, PS_ERR_CORRUPT);
         }
     }
     ps_msg_unref(arrival->msg);
@@ -269,6 +284,7 @@ static void open_stream(struct ps_attend *attend)
 {
     static const struct ps_stream_events events = {.message = on_message, .closed = on_closed};
     attend->stream_closed.run = run_stream_closed;
+    attend->deaf = false;
     attend->stream = ps_stream_open(attend->channel, METHOD_ATTEND, &events, attend);
     send_report(attend);
 }

@@ -30,6 +30,7 @@ struct ps_attend {
     struct ps_mail join_done;
     bool joining; /* The request is under way. */
     struct ps_stream *stream;
+    bool deaf; /* Something of this stream was missed: what else comes on it is not heard. */
     struct ps_mail stream_closed;
     struct ps_timer timer; /* Heartbeat; retries before that. */
     struct ps_backoff backoff;

@@ -350,7 +350,8 @@ static void take_failure(struct ps_session_cold *cold)
     bool again = ps_status_retryable(err->status) || err->status == PS_ERR_CANCELED;
     if (over) {
         end_cold(cold, usable.status, usable.text);
-    } else if (cold->kind == PS_SESSION_LEAVE) {
+    } else if (cold->kind == PS_SESSION_LEAVE || session->view.job == PS_JOB_STOPPED) {
+        /* Nothing will change it any more. */
         end_cold(cold, err->status, err->text);
     } else if (!again || now_ms >= cold->give_up_at_ms) {
         bool first = cold->kind == PS_SESSION_JOIN || again; /* Later it is not in question. */
