@@ -145,6 +145,20 @@ class Layers(Tidy):
         self.add("server/server_main.c", '#include "lib/chance.h"\n')
         self.expect("rule_layers", "lib/chance.h")
 
+    def test_the_training_loop_sees_of_the_cluster_what_any_program_sees(self):
+        self.write("worker/train/README.md", "# train\n")
+        self.write("worker/client/include/ps/client.h", header("worker/client/include/ps/client.h"))
+        for path in ("worker/client/session.h", "common/port/exec.h", "common/port/disk.h"):
+            self.write(path, header(path))
+            self.write(os.path.dirname(path) + "/README.md", "# part\n")
+        allowed = '#include <ps/client.h>\n#include "port/disk.h"\n'
+        self.write("worker/train/loop.h", header("worker/train/loop.h") + allowed)
+        self.assertEqual(self.broken(), {})
+        for name in ("client/session.h", "port/exec.h", "coordinator.pb-c.h"):
+            text = header("worker/train/loop.h") + f'#include "{name}"\n'
+            self.write("worker/train/loop.h", text)
+            self.expect("rule_layers", "worker/train may not include", name)
+
     def test_an_include_not_written_from_its_root_is_found(self):
         self.add("server/gate/gate_core.c", '#include "gate_core.h"\n')
         self.expect("rule_layers", "gate_core.h")

@@ -267,7 +267,9 @@ static uint32_t try_ms(const struct ps_session_cold *cold)
     case PS_SESSION_DESCRIBE:
     case PS_SESSION_LOOK: break;
     }
-    return options->call_timeout_ms;
+    uint64_t now_ms = ps_exec_now_ms(options->exec);
+    uint64_t left_ms = cold->give_up_at_ms > now_ms ? cold->give_up_at_ms - now_ms : 1;
+    return left_ms < options->call_timeout_ms ? (uint32_t)left_ms : options->call_timeout_ms;
 }
 
 static void send_cold(struct ps_session_cold *cold)
