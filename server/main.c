@@ -35,7 +35,7 @@
 
 struct daemon {
     struct ps_server_settings settings;
-    const struct ps_conf *conf; /* Where they came from, for messages. */
+    struct ps_conf conf; /* Where they came from, for messages. */
     struct ps_loop *loop;
     struct ps_thread_exec *lanes[PS_LANES_MAX];
     uint32_t n_lanes;
@@ -174,11 +174,11 @@ static enum ps_status start_server(struct daemon *daemon, struct ps_error *err)
             snprintf(daemon->store_path, sizeof(daemon->store_path), "%s/coordinator", s->data_dir);
         if (n < 0 || (size_t)n >= sizeof(daemon->store_path)) {
             return ps_fail(err, PS_ERR_INVALID, "%s: the path is too long",
-                           ps_conf_say(daemon->conf, "data-dir", &words));
+                           ps_conf_say(&daemon->conf, "data-dir", &words));
         }
         enum ps_status status = ps_disk_make_dir(daemon->disk, s->data_dir, err);
         if (status != PS_OK) {
-            return ps_wrap(err, status, "%s", ps_conf_say(daemon->conf, "data-dir", &words));
+            return ps_wrap(err, status, "%s", ps_conf_say(&daemon->conf, "data-dir", &words));
         }
         options.disk = daemon->disk;
         options.store_path = daemon->store_path;
@@ -235,11 +235,10 @@ static int serve(struct daemon *daemon)
     return daemon->exit_status;
 }
 
-static int start(struct daemon *daemon, const struct ps_conf *conf)
+static int start(struct daemon *daemon)
 {
     struct ps_error err;
-    daemon->conf = conf;
-    if (ps_server_options_check(conf, &daemon->settings, &err) != PS_OK) {
+    if (ps_server_options_check(&daemon->conf, &daemon->settings, &err) != PS_OK) {
         (void)fprintf(stderr, "ps-server: %s\n", err.text);
         return EXIT_USAGE;
     }
@@ -260,14 +259,13 @@ int main(int argc, char **argv)
 {
     ps_os_open_standard_fds();
     static struct daemon daemon;
-    struct ps_conf conf;
     struct ps_error err;
-    switch (ps_conf_parse(&conf, &ps_server_program, argc, argv, &daemon.settings, &err)) {
+    switch (ps_conf_parse(&daemon.conf, &ps_server_program, argc, argv, &daemon.settings, &err)) {
     case PS_CONF_DONE: return EXIT_SUCCESS;
     case PS_CONF_BAD: (void)fprintf(stderr, "ps-server: %s\n", err.text); return EXIT_USAGE;
     case PS_CONF_RUN: break;
     }
-    int exit_status = start(&daemon, &conf);
-    ps_conf_deinit(&conf);
+    int exit_status = start(&daemon);
+    ps_conf_deinit(&daemon.conf);
     return exit_status;
 }

@@ -1,5 +1,4 @@
 /* docs_mdoc.c — words and pages of mdoc(7), the language of manual pages. */
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -72,7 +71,7 @@ void docs_head(const char *title, int section, const char *name, const char *bri
 {
     (void)fputs(".Dd " PS_MANUAL_DATE "\n.Dt ", stdout);
     for (const char *at = title; *at != '\0'; at++) {
-        (void)fputc(toupper((unsigned char)*at), stdout);
+        (void)fputc(*at >= 'a' && *at <= 'z' ? *at - 'a' + 'A' : *at, stdout);
     }
     (void)printf(" %d\n.Os\n.Sh NAME\n.Nm %s\n.Nd %s\n", section, name, brief);
 }

@@ -364,7 +364,7 @@ static enum ps_status read_setting(struct reader *r, const struct ps_program *se
 static enum ps_status read_section(struct reader *r, const struct ps_program *section)
 {
     for (;;) {
-        struct key key;
+        struct key key = {0};
         enum ps_status status = next(r);
         if (status != PS_OK || r->event.type == YAML_MAPPING_END_EVENT) {
             return status;
@@ -423,7 +423,7 @@ static enum ps_status read_document(struct reader *r)
         return refuse(r, r->event.start_mark, "lines are expected such as staleness: 4");
     }
     for (;;) {
-        struct key key;
+        struct key key = {0};
         status = next(r);
         if (status != PS_OK || r->event.type == YAML_MAPPING_END_EVENT) {
             return status;

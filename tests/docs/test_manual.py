@@ -21,7 +21,7 @@ PAGES = [f"{name}.1" for name in PROGRAMS] + ["ps-config.5"]
 
 def run(*args, **kwargs):
     return subprocess.run(
-        args, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, **kwargs
+        args, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, **kwargs
     )
 
 

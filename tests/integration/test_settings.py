@@ -23,7 +23,7 @@ class Settings(ps_test.Case):
         return path
 
     def refuse(self, program, *args, env=None, says=()):
-        status, stdout, stderr = ps_test.run(*args, program=program, env=env, timeout=20)
+        status, stdout, stderr = ps_test.run(*args, program=program, env=env, timeout=120)
         self.assertEqual((status, stdout), (2, ""), f"{args} {env}: {stderr}")
         lines = stderr.splitlines()
         self.assertEqual(len(lines), 1, f"{args} {env}: {stderr}")
@@ -196,7 +196,7 @@ class Settings(ps_test.Case):
         )
         out = f"{self.folder}/out"
         status, stdout, stderr = ps_test.run(
-            "--config", path, "--json", "--out", out, timeout=120,
+            "--config", path, "--json", "--out", out, timeout=300,
             env={"PS_RUN_CONSISTENCY": "ssp:2", "PS_RUN_SEED": "7", "PS_RUN_CENTER": "false"},
         )
         self.assertEqual(status, 0, stderr)
