@@ -158,28 +158,29 @@ static enum ps_status join(struct ps_client *client, struct ps_error *err)
     return status;
 }
 
-static enum ps_status make_client(const struct ps_client_ports *ports, struct ps_client **ret,
-                                  struct ps_error *err)
+/* NULL: it could not be made, for the reason in *ret. */
+static struct ps_client *make_client(const struct ps_client_ports *ports, enum ps_status *ret,
+                                     struct ps_error *err)
 {
     struct ps_client *client = ps_mem_alloc(NULL, PS_MEM_OTHER, sizeof(*client));
     if (client == NULL) {
-        return ps_fail(err, PS_ERR_NOMEM, "no memory for a client");
+        *ret = ps_fail(err, PS_ERR_NOMEM, "no memory for a client");
+        return NULL;
     }
     ps_mem_init(&client->mem);
     client->report_mail.run = run_report;
     client->exec = ports->exec;
     client->inline_exec = ports->inline_exec;
     if (client->exec == NULL) {
-        enum ps_status status = ps_thread_exec_create("ps-client", &client->thread, err);
-        if (status != PS_OK) {
+        *ret = ps_thread_exec_create("ps-client", &client->thread, err);
+        if (*ret != PS_OK) {
             ps_mem_free(client);
-            return status;
+            return NULL;
         }
         client->exec = ps_thread_exec_port(client->thread);
     }
     ps_client_wait_init(client);
-    *ret = client;
-    return PS_OK;
+    return client;
 }
 
 /* `client` is gone afterwards when this fails; `runtime` may be NULL. */
@@ -187,9 +188,9 @@ static enum ps_status open_over(const struct ps_client_ports *ports, struct ps_r
                                 const struct ps_client_options *options, struct ps_client **ret,
                                 struct ps_error *err)
 {
-    struct ps_client *client = NULL;
-    enum ps_status status = make_client(ports, &client, err);
-    if (status != PS_OK) {
+    enum ps_status status = PS_OK;
+    struct ps_client *client = make_client(ports, &status, err);
+    if (client == NULL) {
         return status;
     }
     if (runtime != NULL) {
