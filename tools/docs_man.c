@@ -80,7 +80,8 @@ static void print_environment(const struct ps_program *program)
                  "Every flag is also an environment variable:\n.Fl -some-flag\nis\n"
                  ".Ev %s_SOME_FLAG .\n"
                  "It wins over the file of\n.Fl -config ,\nand a flag wins over it.\n"
-                 "An empty variable counts as unset.\n",
+                 "An empty variable counts as unset, and one of that form which is no\n"
+                 "setting is refused.\n",
                  program->env_prefix);
 }
 

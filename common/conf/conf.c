@@ -1,10 +1,10 @@
 /* conf.c — see conf.h. Presets, then the job file, the environment, argv: later ones overwrite. */
 #include "conf/conf.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "conf/env.h"
 #include "conf/file.h"
 #include "conf/place.h"
 #include "conf/suggest.h"
@@ -53,24 +53,14 @@ static void store_presets(const struct parse *p)
     }
 }
 
-/* An empty variable counts as unset: that is how container files write "nothing". */
-static const char *env_text(const struct parse *p, const struct ps_option *row, char *label)
-{
-    char name[PS_CONF_ENV_NAME_BYTES];
-    ps_conf_env_name(p->program, row->name, name, sizeof(name));
-    (void)snprintf(label, PS_CONF_LABEL_BYTES, "environment variable %s", name);
-    const char *text = getenv(name); // NOLINT(concurrency-mt-unsafe): before threads start
-    return text == NULL || text[0] == '\0' ? NULL : text;
-}
-
 static enum ps_status store_env(const struct parse *p)
 {
     size_t n = p->program->env_prefix != NULL ? ps_conf_row_count(p->program) : 0;
     for (size_t i = 0; i < n; i++) {
         struct ps_conf_place place = ps_conf_place_at(p->program, i);
         char label[PS_CONF_LABEL_BYTES];
-        bool asked = place.own && place.row->type == PS_OPTION_BOOL; /* --help: for argv only. */
-        const char *text = asked ? NULL : env_text(p, place.row, label);
+        const char *text =
+            ps_conf_has_env(place) ? ps_conf_env_text(p->program, place.row->name, label) : NULL;
         if (text == NULL) {
             continue;
         }
@@ -81,7 +71,7 @@ static enum ps_status store_env(const struct parse *p)
         p->conf->text[i] = text;
         p->conf->source[i] = PS_CONF_ENV;
     }
-    return PS_OK;
+    return n > 0 ? ps_conf_env_check(p->program, p->err) : PS_OK;
 }
 
 /* Settings of `section` that are ours; the file has been checked as a whole. */
@@ -129,7 +119,7 @@ static const char *find_file(const struct parse *p, int argc, char *const *argv,
     if (p->program->env_prefix == NULL) {
         return NULL;
     }
-    return env_text(p, &ps_conf_own_table.rows[0], label);
+    return ps_conf_env_text(p->program, "config", label);
 }
 
 static enum ps_status store_file(const struct parse *p, int argc, char *const *argv)

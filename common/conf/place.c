@@ -83,17 +83,9 @@ const struct ps_option *ps_conf_row_find(const struct ps_program *program, const
     return place.own ? NULL : place.row;
 }
 
-void ps_conf_env_name(const struct ps_program *program, const char *name, char *text,
-                      size_t n_bytes)
+bool ps_conf_has_env(struct ps_conf_place place)
 {
-    (void)snprintf(text, n_bytes, "%s_%s", program->env_prefix, name);
-    for (char *at = text; *at != '\0'; at++) {
-        if (*at == '-') {
-            *at = '_';
-        } else if (*at >= 'a' && *at <= 'z') {
-            *at = (char)(*at - 'a' + 'A');
-        }
-    }
+    return !(place.own && place.row->type == PS_OPTION_BOOL);
 }
 
 void ps_conf_path_words(const char *path, char *text, size_t n_bytes)

@@ -28,11 +28,8 @@ struct ps_conf_place ps_conf_place_find(const struct ps_program *program, const 
 const struct ps_option *ps_conf_row_find(const struct ps_program *program, const char *name,
                                          size_t n_bytes);
 
-/** PS_SERVER and data-dir make PS_SERVER_DATA_DIR. */
-void ps_conf_env_name(const struct ps_program *program, const char *name, char *text,
-                      size_t n_bytes);
-
-#define PS_CONF_ENV_NAME_BYTES 80u
+/** Whether the environment has a say: not in --help and its like, which are for argv only. */
+bool ps_conf_has_env(struct ps_conf_place place);
 
 /** The end of a long path, with dots before it; what is no printable ASCII becomes '?'. */
 void ps_conf_path_words(const char *path, char *text, size_t n_bytes);

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "conf/conf.h"
+#include "conf/env.h"
 #include "conf/place.h"
 
 #define SOURCE_COLUMN 40

@@ -43,6 +43,9 @@ class Settings(ps_test.Case):
             with self.subTest(name):
                 self.refuse(program, f"--{setting}", bad, says=[f"--{setting}: '{bad}'"])
                 self.refuse(program, env={variable: bad}, says=[f"variable {variable}: '{bad}'"])
+                self.refuse(
+                    program, env={f"{variable}S": bad}, says=[f"{variable}S", f"mean {variable}?"]
+                )
                 self.refuse(program, "--config", path, says=[f"{place}{setting}: '{bad}'"])
                 self.refuse(program, env={f"{PREFIXES[program]}_CONFIG": path}, says=[place])
 

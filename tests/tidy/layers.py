@@ -88,7 +88,7 @@ BANNED = [
     (["rand", "srand", "random", "drand48"], [], "is no function of the seed; see base/rng.h"),
     (["system", "popen"], [], "runs a shell; see os/child.h"),
     (["getenv", "secure_getenv"],
-     ["common/conf/conf.c", "tests/"], "reads the environment; see conf/conf.h"),
+     ["common/conf/env.c", "tests/"], "reads the environment; see conf/env.h"),
     (["malloc", "calloc", "realloc", "free", "strdup", "strndup", "asprintf", "vasprintf",
       "posix_memalign", "aligned_alloc"],
      ["common/base/mem.c", "tests/"], "is not counted; see base/mem.h"),

@@ -187,6 +187,41 @@ START_TEST(variables_without_the_prefix_are_never_read)
 }
 END_TEST
 
+START_TEST(a_variable_that_is_no_setting_is_refused_unless_kubernetes_made_it)
+{
+    static const struct {
+        const char *name, *value, *says; /* NULL: taken. */
+    } cases[] = {
+        {"PS_TRY_STALENES", "4",
+         "variable PS_TRY_STALENES is no setting; did you mean "
+         "PS_TRY_STALENESS?"},
+        {"PS_TRY_MEMORYMAX", "4", "did you mean PS_TRY_MEMORY_MAX?"},
+        {"PS_TRY_QQQQQQQQ", "4", "variable PS_TRY_QQQQQQQQ is no setting; see ps-try --help"},
+        {"PS_TRY_HELP", "1", "variable PS_TRY_HELP is no setting"},
+        {"PS_TRY_PRINT_CONFIG", "1", "variable PS_TRY_PRINT_CONFIG is no setting"},
+        {"PS_TRY_staleness", "4", "did you mean PS_TRY_STALENESS?"},
+        {"PS_TRY_PORT", "7070", "variable PS_TRY_PORT is no setting"},
+        {"PS_TRY_STALENES", "", NULL},
+        {"PS_TRYSTALENES", "4", NULL},
+        {"PS_TRY", "4", NULL},
+        {"PS_TRY_PORT", "tcp://10.0.0.7:7070", NULL},
+        {"PS_TRY_SERVICE_HOST", "10.0.0.7", NULL},
+        {"PS_TRY_SERVICE_PORT_RPC", "7070", NULL},
+        {"PS_TRY_PORT_7070_TCP", "tcp://10.0.0.7:7070", NULL},
+        {"PS_TRY_0_PORT_7070_TCP_ADDR", "10.0.0.7", NULL},
+    };
+    for (size_t i = 0; i < PS_ARRAY_LEN(cases); i++) {
+        struct run run;
+        ck_assert_int_eq(setenv(cases[i].name, cases[i].value, 1), 0);
+        run_line(&run, "");
+        ck_assert_msg((run.result == PS_CONF_RUN) == (cases[i].says == NULL), "%s: %s",
+                      cases[i].name, run.err.text);
+        ck_assert(cases[i].says == NULL || strstr(run.err.text, cases[i].says) != NULL);
+        ck_assert_int_eq(unsetenv(cases[i].name), 0);
+    }
+}
+END_TEST
+
 /* One refusal: a command line, and what the message must say. */
 static const struct {
     const char *line;
@@ -431,6 +466,7 @@ Suite *suite_rows(void)
     tcase_add_test(tcase, flags_are_read_in_both_forms);
     tcase_add_test(tcase, a_flag_wins_over_the_environment_which_wins_over_the_preset);
     tcase_add_test(tcase, a_variable_of_kubernetes_is_refused_by_its_name);
+    tcase_add_test(tcase, a_variable_that_is_no_setting_is_refused_unless_kubernetes_made_it);
     tcase_add_test(tcase, variables_without_the_prefix_are_never_read);
     tcase_add_loop_test(tcase, a_bad_line_is_refused_with_one_line_that_says_why, 0,
                         (int)PS_ARRAY_LEN(refusals));
