@@ -248,14 +248,26 @@ static enum ps_status store_flags(const struct parse *p, int argc, char *const *
     return PS_OK;
 }
 
+static void list_commands(const struct ps_program *program, char *text, size_t n_bytes)
+{
+    text[0] = '\0';
+    for (size_t i = 0; i < program->n_commands; i++) {
+        size_t used = strlen(text);
+        (void)snprintf(text + used, n_bytes - used, "%s%s", i > 0 ? ", " : "",
+                       program->commands[i].name);
+    }
+}
+
 static enum ps_status check_command(const struct parse *p)
 {
     const struct ps_program *program = p->program;
     if (program->n_commands == 0) {
         return PS_OK;
     }
+    char commands[PS_CONF_LABEL_BYTES];
+    list_commands(program, commands, sizeof(commands));
     if (p->conf->n_positional == 0) {
-        return ps_fail(p->err, PS_ERR_INVALID, "no command; see %s --help", program->name);
+        return ps_fail(p->err, PS_ERR_INVALID, "no command; there are %s", commands);
     }
     const char *word = p->conf->positional[0];
     struct ps_suggest best;
@@ -268,8 +280,8 @@ static enum ps_status check_command(const struct parse *p)
     }
     const char *name = ps_suggest_best(&best);
     if (name == NULL) {
-        return ps_fail(p->err, PS_ERR_INVALID, "unknown command '%.60s'; see %s --help", word,
-                       program->name);
+        return ps_fail(p->err, PS_ERR_INVALID, "unknown command '%.60s'; there are %s", word,
+                       commands);
     }
     return ps_fail(p->err, PS_ERR_INVALID, "unknown command '%.60s'; did you mean '%s'?", word,
                    name);

@@ -334,6 +334,35 @@ START_TEST(words_beside_flags_are_kept_and_all_is_a_word_after_two_dashes)
 }
 END_TEST
 
+START_TEST(a_program_of_commands_wants_one_of_them)
+{
+    static const struct ps_command commands[] = {{"status", "S."}, {"tables", "T."}};
+    static const struct ps_program ctl = {.name = "ctl",
+                                          .summary = "C.",
+                                          .commands = commands,
+                                          .n_commands = 2,
+                                          .n_positional_max = 1};
+    static const struct {
+        const char *word, *says;
+    } cases[] = {
+        {"status", NULL},
+        {"statsu", "unknown command 'statsu'; did you mean 'status'?"},
+        {"qqqqqqqq", "unknown command 'qqqqqqqq'; there are status, tables"},
+        {NULL, "no command; there are status, tables"},
+    };
+    for (size_t i = 0; i < PS_ARRAY_LEN(cases); i++) {
+        char word[16] = "";
+        char *argv[] = {program_name, word};
+        struct run run = {0};
+        (void)snprintf(word, sizeof(word), "%s", cases[i].word != NULL ? cases[i].word : "");
+        int argc = cases[i].word != NULL ? 2 : 1;
+        run.result = ps_conf_parse(&run.conf, &ctl, argc, argv, &run.options, &run.err);
+        ck_assert_int_eq(run.result, cases[i].says == NULL ? PS_CONF_RUN : PS_CONF_BAD);
+        ck_assert(cases[i].says == NULL || strcmp(run.err.text, cases[i].says) == 0);
+    }
+}
+END_TEST
+
 START_TEST(what_was_given_can_be_handed_on_and_means_the_same_again)
 {
     struct run run;
@@ -473,6 +502,7 @@ Suite *suite_rows(void)
     tcase_add_loop_test(tcase, units_are_read_exactly, 0, (int)PS_ARRAY_LEN(numbers));
     tcase_add_test(tcase, a_required_setting_may_come_from_the_environment_only);
     tcase_add_test(tcase, words_beside_flags_are_kept_and_all_is_a_word_after_two_dashes);
+    tcase_add_test(tcase, a_program_of_commands_wants_one_of_them);
     tcase_add_test(tcase, what_was_given_can_be_handed_on_and_means_the_same_again);
     tcase_add_test(tcase, numbers_are_read_the_same_in_a_locale_with_commas);
     tcase_add_test(tcase, help_wins_over_errors_and_names_every_flag_within_100_columns);
