@@ -172,7 +172,7 @@ class Connect(ps_test.Case):
 
 class Addresses(Connect):
     BAD = (
-        ("", "empty"),
+        ("", "1 to 255 bytes, got 0"),
         (" ", "white space"),
         ("host", "write host:7070"),
         ("host:0", "port 0 cannot be dialled"),
@@ -186,7 +186,7 @@ class Addresses(Connect):
         ("0.0.0.0:7070", "0.0.0.0 is every address"),
         ("unix:socket", "write unix:/path"),
         ("unix:/" + "a" * 107, "at most 107 bytes, not 108"),
-        ("a" * 300, "at most 255 bytes, not 300"),
+        ("a" * 300, "1 to 255 bytes, got 300"),
     )
 
     def test_what_is_no_address_to_dial_is_refused_by_every_program(self):
@@ -202,7 +202,7 @@ class Addresses(Connect):
 
     def test_what_is_no_address_to_serve_is_refused(self):
         for address, says in (
-            ("", "empty"),
+            ("", "1 to 255 bytes, got 0"),
             ("127.0.0.1", "write 127.0.0.1:7070"),
             (":7070", "write 0.0.0.0:7070"),
             ("::1:0", "write [::1]:0"),
@@ -220,7 +220,7 @@ class Addresses(Connect):
             with self.subTest(address=address):
                 self.refuse(2, says, ps_test.SERVER, "--listen", address, "--log-level", "warn")
         for args, says in (
-            (("--advertise", ""), "empty"),
+            (("--advertise", ""), "1 to 255 bytes, got 0"),
             (("--advertise", "0.0.0.0:7070"), "0.0.0.0 is every address"),
             (("--advertise", "host"), "write host:7070"),
         ):
@@ -503,7 +503,7 @@ class Clusters(Connect):
 
     def test_what_is_no_cluster_id_is_refused(self):
         for text in ("", "7", self.OTHER + "0", "0x" + self.OTHER[2:]):
-            says = "write 32 hexadecimal digits"
+            says = "is not 32 hexadecimal digits"
             flags = ("--coordinator", "127.0.0.1:1", "--cluster-id", text)
             self.refuse(2, says, ps_test.CTL, "status", *flags)
             self.refuse(2, says, ps_test.SERVER, "--listen", HERE, *flags)
