@@ -143,20 +143,21 @@ static enum ps_status open_listener(struct ps_server *server, struct ps_error *e
     if (server->coord != NULL) {
         ps_coord_methods(server->coord, server->methods + n_methods);
         n_methods += PS_COORD_METHODS;
-    } else {
-        memcpy(server->coordinator, options->coordinator, strlen(options->coordinator) + 1);
-        server->elsewhere.coordinator = server->coordinator;
-        ps_svc_elsewhere_methods(&server->elsewhere, server->methods + n_methods);
-        n_methods += PS_SVC_ELSEWHERE_METHODS;
     }
     ps_health_methods(server->health, server->methods + n_methods);
     n_methods += PS_HEALTH_METHODS;
     ps_reflection_methods(&server->reflection, server->methods + n_methods);
     n_methods += PS_REFLECTION_METHODS;
-    PS_ASSERT(n_methods <= METHODS_MAX);
     server->reflection.mem = options->mem;
     server->reflection.methods = server->methods;
-    server->reflection.n_methods = n_methods;
+    server->reflection.n_methods = n_methods; /* What follows is answered, but not served here. */
+    if (server->coord == NULL) {
+        memcpy(server->coordinator, options->coordinator, strlen(options->coordinator) + 1);
+        server->elsewhere.coordinator = server->coordinator;
+        ps_svc_elsewhere_methods(&server->elsewhere, server->methods + n_methods);
+        n_methods += PS_SVC_ELSEWHERE_METHODS;
+    }
+    PS_ASSERT(n_methods <= METHODS_MAX);
     return ps_listener_open(options->transport,
                             &(struct ps_service){.address = options->listen,
                                                  .creds = options->creds,

@@ -176,8 +176,8 @@ class Usage(ps_test.Case):
 
     def test_addresses_and_names_have_bounds(self):
         for args, says in (
-            (("--coordinator", "a" * 300), "at most 255 bytes, not 300"),
-            (("--advertise", ""), "the address is empty"),
+            (("--coordinator", "a" * 300), "1 to 255 bytes, got 300"),
+            (("--advertise", ""), "1 to 255 bytes, got 0"),
             (("--name", "b" * 64), "bytes, got 64"),
         ):
             self.refuse("--listen", "127.0.0.1:0", *args, program=ps_test.SERVER, says=[says])
