@@ -107,32 +107,70 @@ static void sweep(void *arg)
     ps_rpc_guard_sweep(arg);
 }
 
+static bool is_io(const struct ps_rpc_queue *queue)
+{
+    return queue >= queue->rpc->io && queue < queue->rpc->io + PS_RPC_IO_THREADS;
+}
+
 static void run_queue(struct ps_mail *mail)
 {
     struct ps_rpc_queue *queue = PS_CONTAINER_OF(mail, struct ps_rpc_queue, run);
-    bool control = queue == &queue->rpc->queues[0];
-    ps_rpc_cq_run(queue->cq, control ? sweep : NULL, queue->rpc, PS_RPC_SWEEP_MS);
+    struct ps_rpc *rpc = queue->rpc;
+    bool control = queue == &rpc->queues[0];
+    struct ps_rpc_cq_also also = {
+        .now_and_then = control ? sweep : NULL,
+        .arg = rpc,
+        .period_ms = PS_RPC_SWEEP_MS,
+        .turn = is_io(queue) ? &rpc->io_turn : NULL,
+    };
+    ps_rpc_cq_run(queue->cq, &also);
 }
 
-static enum ps_status start_queue(struct ps_rpc *rpc, struct ps_error *err)
+static grpc_completion_queue *create_queue(grpc_cq_polling_type polling)
 {
-    struct ps_rpc_queue *queue = &rpc->queues[rpc->n_queues];
-    char name[16] = "ps-control";
-    if (rpc->n_queues > 0) {
-        (void)snprintf(name, sizeof(name), "ps-data-%u", (rpc->n_queues - 1) % 100);
-    }
+    grpc_completion_queue_attributes attributes = {
+        .version = GRPC_CQ_CURRENT_VERSION,
+        .cq_completion_type = GRPC_CQ_NEXT,
+        .cq_polling_type = polling,
+    };
+    return grpc_completion_queue_create(grpc_completion_queue_factory_lookup(&attributes),
+                                        &attributes, NULL);
+}
+
+/* With a completion queue of its own, or with `cq` of another. */
+static enum ps_status start_queue(struct ps_rpc *rpc, struct ps_rpc_queue *queue, const char *name,
+                                  grpc_completion_queue *cq, struct ps_error *err)
+{
     enum ps_status status = ps_thread_exec_create(name, &queue->thread, err);
     if (status != PS_OK) {
         return status;
     }
-    queue->cq = grpc_completion_queue_create_for_next(NULL);
+    bool control = queue == &rpc->queues[0];
     queue->rpc = rpc;
+    queue->cq =
+        cq != NULL ? cq : create_queue(control ? GRPC_CQ_NON_POLLING : GRPC_CQ_DEFAULT_POLLING);
     queue->run.run = run_queue;
     ps_exec_post(ps_thread_exec_port(queue->thread), &queue->run);
-    rpc->n_queues++;
     return PS_OK;
 }
 
+static enum ps_status start_queues(struct ps_rpc *rpc, struct ps_error *err)
+{
+    enum ps_status status = PS_OK;
+    char name[16] = "ps-control";
+    for (uint32_t i = 0; i < PS_RPC_IO_THREADS && status == PS_OK; i++) {
+        status = start_queue(rpc, &rpc->io[i], "ps-io", rpc->io[0].cq, err);
+        rpc->n_io += status == PS_OK ? 1 : 0;
+    }
+    for (uint32_t i = 0; i < 1 + rpc->options.n_data_queues && status == PS_OK; i++) {
+        status = start_queue(rpc, &rpc->queues[i], name, NULL, err);
+        rpc->n_queues += status == PS_OK ? 1 : 0;
+        (void)snprintf(name, sizeof(name), "ps-data-%u", i % 100);
+    }
+    return status;
+}
+
+/* Those of I/O go last: the others get their last events through them. */
 static void stop_queues(struct ps_rpc *rpc)
 {
     for (uint32_t i = 0; i < rpc->n_queues; i++) {
@@ -140,7 +178,13 @@ static void stop_queues(struct ps_rpc *rpc)
         ps_thread_exec_destroy(rpc->queues[i].thread); /* Joins. */
         grpc_completion_queue_destroy(rpc->queues[i].cq);
     }
-    rpc->n_queues = 0;
+    if (rpc->n_io > 0) {
+        grpc_completion_queue_shutdown(rpc->io[0].cq);
+        for (uint32_t i = 0; i < rpc->n_io; i++) {
+            ps_thread_exec_destroy(rpc->io[i].thread);
+        }
+        grpc_completion_queue_destroy(rpc->io[0].cq);
+    }
 }
 
 enum ps_status ps_rpc_create(const struct ps_rpc_options *options, struct ps_rpc **ret,
@@ -158,6 +202,8 @@ enum ps_status ps_rpc_create(const struct ps_rpc_options *options, struct ps_rpc
     rpc->options = with_defaults(options);
     int failed = pthread_mutex_init(&rpc->lock, NULL);
     PS_ASSERT(failed == 0);
+    failed = pthread_mutex_init(&rpc->io_turn, NULL);
+    PS_ASSERT(failed == 0);
     ps_list_init(&rpc->listeners);
     ps_rpc_lender_init(&rpc->lender);
 
@@ -168,10 +214,7 @@ enum ps_status ps_rpc_create(const struct ps_rpc_options *options, struct ps_rpc
     grpc_init();
     rpc->quota = grpc_resource_quota_create("ps");
     grpc_resource_quota_resize(rpc->quota, (size_t)rpc->options.n_quota_bytes);
-    enum ps_status status = PS_OK;
-    for (uint32_t i = 0; i < 1 + rpc->options.n_data_queues && status == PS_OK; i++) {
-        status = start_queue(rpc, err);
-    }
+    enum ps_status status = start_queues(rpc, err);
     ps_rpc_signals_restore(&before);
     if (status != PS_OK) {
         ps_rpc_destroy(rpc);
@@ -193,6 +236,7 @@ void ps_rpc_destroy(struct ps_rpc *rpc)
     grpc_shutdown_blocking();
     ps_rpc_lender_deinit(&rpc->lender);
     (void)pthread_mutex_destroy(&rpc->lock);
+    (void)pthread_mutex_destroy(&rpc->io_turn);
     ps_mem_free(rpc);
 }
 

@@ -16,6 +16,7 @@
 struct ps_rpc;
 
 #define PS_RPC_DATA_QUEUES_MAX  8u
+#define PS_RPC_IO_THREADS       2u
 #define PS_RPC_CALLS_MAX        4096u /* Default: every session may park one pull per lane. */
 #define PS_RPC_READS_MAX        64u   /* Default: 256 MiB of messages half arrived ... */
 #define PS_RPC_READS_PER_PEER   16u   /* ... by four connections or more ... */

@@ -258,8 +258,8 @@ bool ps_rpc_call_begin(struct ps_rpc_slot *slot)
     call->call = slot->call;
     call->deadline = slot->deadline;
     call->context = ps_rpc_meta_to_context(&slot->metadata);
+    ps_rpc_guest_init(&call->guest, slot);
     grpc_metadata_array_destroy(&slot->metadata);
-    ps_rpc_guest_init(&call->guest, slot->method->traffic, call->call);
     atomic_store(&call->n_refs, 3); /* closed, read, and finish, which hands it to wrote. */
 
     enum ps_rpc_entry entry = ps_rpc_guest_enter(slot->listener, &call->guest);
@@ -273,6 +273,7 @@ bool ps_rpc_call_begin(struct ps_rpc_slot *slot)
     case PS_RPC_ENTRY_WAIT: break;
     case PS_RPC_ENTRY_BUSY: refuse(call, PS_ERR_BUSY); break;
     case PS_RPC_ENTRY_NOMEM: refuse(call, PS_ERR_NOMEM); break;
+    case PS_RPC_ENTRY_FAT: refuse(call, PS_ERR_INVALID); break;
     }
     return true;
 }

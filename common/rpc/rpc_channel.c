@@ -56,7 +56,7 @@ static grpc_channel *dial(const char *target, const struct ps_rpc_options *optio
 static grpc_completion_queue *queue_for(struct ps_rpc *rpc, enum ps_traffic traffic)
 {
     if (traffic == PS_TRAFFIC_CONTROL) {
-        return rpc->queues[0].cq;
+        return rpc->io[0].cq;
     }
     uint32_t turn = atomic_fetch_add_explicit(&rpc->next_data, 1, memory_order_relaxed);
     return rpc->queues[1 + turn % (rpc->n_queues - 1)].cq;

@@ -20,26 +20,30 @@ static bool is_due(gpr_timespec due)
     return gpr_time_cmp(gpr_now(GPR_CLOCK_MONOTONIC), due) >= 0;
 }
 
-void ps_rpc_cq_run(grpc_completion_queue *cq, void (*now_and_then)(void *arg), void *arg,
-                   uint32_t period_ms)
+static void run_tag(struct ps_rpc_tag *tag, bool ok, pthread_mutex_t *turn)
+{
+    int failed = turn != NULL ? pthread_mutex_lock(turn) : 0;
+    PS_ASSERT(failed == 0);
+    PS_RPC_TAKEN(tag);
+    tag->done(tag, ok);
+    failed = turn != NULL ? pthread_mutex_unlock(turn) : 0;
+    PS_ASSERT(failed == 0);
+}
+
+void ps_rpc_cq_run(grpc_completion_queue *cq, const struct ps_rpc_cq_also *also)
 {
     gpr_timespec due =
-        now_and_then != NULL ? in_ms(period_ms) : gpr_inf_future(GPR_CLOCK_MONOTONIC);
+        also->now_and_then != NULL ? in_ms(also->period_ms) : gpr_inf_future(GPR_CLOCK_MONOTONIC);
     for (;;) {
         grpc_event event = grpc_completion_queue_next(cq, due, NULL);
         switch (event.type) {
-        case GRPC_OP_COMPLETE: {
-            struct ps_rpc_tag *tag = event.tag;
-            PS_RPC_TAKEN(tag);
-            tag->done(tag, event.success != 0);
-            break;
-        }
+        case GRPC_OP_COMPLETE: run_tag(event.tag, event.success != 0, also->turn); break;
         case GRPC_QUEUE_SHUTDOWN: return;
         case GRPC_QUEUE_TIMEOUT: break;
         }
-        if (now_and_then != NULL && is_due(due)) {
-            now_and_then(arg);
-            due = in_ms(period_ms);
+        if (also->now_and_then != NULL && is_due(due)) {
+            also->now_and_then(also->arg);
+            due = in_ms(also->period_ms);
         }
     }
 }

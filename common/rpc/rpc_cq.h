@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <pthread.h>
+
 #include <grpc/grpc.h>
 
 /*
@@ -43,11 +45,15 @@ struct ps_rpc_tag {
 /** Start a batch; `tag->done` runs once on the thread of the call's queue. */
 void ps_rpc_batch(grpc_call *call, const grpc_op *ops, size_t n_ops, struct ps_rpc_tag *tag);
 
-/**
- * Run until the queue is shut down and drained. One thread per queue. `now_and_then`, if set, runs
- * on it about every `period_ms`, however much or little there is to do.
- */
-void ps_rpc_cq_run(grpc_completion_queue *cq, void (*now_and_then)(void *arg), void *arg,
-                   uint32_t period_ms);
+/** What a queue's thread does besides. */
+struct ps_rpc_cq_also {
+    void (*now_and_then)(void *arg); /* NULL: nothing. Else about every `period_ms`. */
+    void *arg;
+    uint32_t period_ms;
+    pthread_mutex_t *turn; /* Held around tags: the queue has several threads. NULL: one. */
+};
+
+/** Run until the queue is shut down and drained. */
+void ps_rpc_cq_run(grpc_completion_queue *cq, const struct ps_rpc_cq_also *also);
 
 #endif

@@ -68,13 +68,25 @@ void ps_rpc_gate_init(struct ps_rpc_gate *gate)
     }
 }
 
-void ps_rpc_guest_init(struct ps_rpc_guest *guest, enum ps_traffic traffic, grpc_call *call)
+/* gRPC keeps to its limit only with a peer that has acknowledged our settings. */
+static bool over_limit(const grpc_metadata_array *metadata)
+{
+    size_t n_bytes = 0;
+    for (size_t i = 0; i < metadata->count; i++) {
+        n_bytes += GRPC_SLICE_LENGTH(metadata->metadata[i].key) +
+                   GRPC_SLICE_LENGTH(metadata->metadata[i].value);
+    }
+    return n_bytes > PS_RPC_METADATA_BYTES;
+}
+
+void ps_rpc_guest_init(struct ps_rpc_guest *guest, const struct ps_rpc_slot *slot)
 {
     ps_list_init(&guest->node);
-    guest->traffic = traffic;
+    guest->traffic = slot->method->traffic;
     guest->stage = PS_RPC_HANDLED;
-    guest->call = call;
+    guest->call = slot->call;
     guest->peer = NULL;
+    guest->fat = over_limit(&slot->metadata);
 }
 
 /* What follows needs the lock, up to the functions for others. */
@@ -181,6 +193,10 @@ static enum ps_rpc_entry enter(struct ps_rpc_listener *listener, struct ps_rpc_g
 {
     struct ps_rpc_gate *gate = gate_of(listener, guest);
     uint64_t allowed_ms = reading_ms(listener, guest->traffic);
+    if (guest->fat) {
+        gate->n_live++;
+        return PS_RPC_ENTRY_FAT;
+    }
     guest->peer = peer_join(listener, gate, id);
     if (guest->peer == NULL) {
         gate->n_live++;
@@ -190,7 +206,7 @@ static enum ps_rpc_entry enter(struct ps_rpc_listener *listener, struct ps_rpc_g
         begin_reading(gate, guest, allowed_ms);
         return PS_RPC_ENTRY_READ;
     }
-    if (gate->n_waiting < PS_RPC_WAITING_MAX) {
+    if (gate->n_waiting < PS_RPC_WAITING_MAX && guest->peer->n_guests <= PS_RPC_CALLS_PER_PEER) {
         begin_waiting(gate, guest, allowed_ms);
         return PS_RPC_ENTRY_WAIT;
     }
@@ -258,6 +274,9 @@ static enum ps_rpc_entry open_stream(struct ps_rpc_listener *listener, struct ps
 {
     struct ps_rpc_gate *gate = gate_of(listener, guest);
     gate->n_live++;
+    if (guest->fat) {
+        return PS_RPC_ENTRY_FAT;
+    }
     guest->peer = peer_join(listener, gate, id);
     if (guest->peer == NULL) {
         return PS_RPC_ENTRY_NOMEM;

@@ -39,9 +39,18 @@ struct ps_rpc_queue {
 
 struct ps_rpc {
     struct ps_transport base;
-    struct ps_rpc_options options;                          /* Defaults filled in. */
+    struct ps_rpc_options options; /* Defaults filled in. */
+    /*
+     * The control queue brings the calls of peers and touches no socket: a thread that does may be
+     * kept by thousands of connections that all want to be accepted at once, and for so long no
+     * heartbeat would be heard. Our own control calls come back on `io`, since gRPC wants a queue
+     * with I/O for them; it has two threads that take turns, so one of them may be kept.
+     */
     struct ps_rpc_queue queues[1 + PS_RPC_DATA_QUEUES_MAX]; /* [0]: control. */
+    struct ps_rpc_queue io[PS_RPC_IO_THREADS];              /* All with the same `cq`. */
+    pthread_mutex_t io_turn;                                /* While one of them runs a tag. */
     uint32_t n_queues;
+    uint32_t n_io;
     _Atomic uint32_t next_data; /* Channels for data take the queues in turn. */
     _Atomic uint32_t n_open;    /* Channels and listeners. */
     struct ps_rpc_lender lender;
@@ -102,6 +111,7 @@ struct ps_rpc_guest {
     enum ps_rpc_stage stage;
     grpc_call *call;
     struct ps_rpc_peer *peer; /* While it waits, reads or opens. */
+    bool fat;                 /* Its metadata are over the limit. */
     uint64_t since_ms;        /* In this stage. */
     uint64_t until_ms;
     bool told_to_go;
@@ -231,11 +241,13 @@ enum ps_rpc_entry {
     PS_RPC_ENTRY_READ, /* It may begin. */
     PS_RPC_ENTRY_WAIT, /* Somebody says when: ps_rpc_guest_next, or ps_rpc_guest_give_up. */
     PS_RPC_ENTRY_BUSY,
-    PS_RPC_ENTRY_NOMEM
+    PS_RPC_ENTRY_NOMEM,
+    PS_RPC_ENTRY_FAT /* Too much metadata. */
 };
 
 void ps_rpc_gate_init(struct ps_rpc_gate *gate);
-void ps_rpc_guest_init(struct ps_rpc_guest *guest, enum ps_traffic traffic, grpc_call *call);
+/** The call that has arrived in `slot`. */
+void ps_rpc_guest_init(struct ps_rpc_guest *guest, const struct ps_rpc_slot *slot);
 /** A unary call has arrived; its request is to be read. */
 enum ps_rpc_entry ps_rpc_guest_enter(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest);
 /** The caller has gone: true if it waited, and then it has a place and is to be read at last. */

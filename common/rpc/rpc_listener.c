@@ -229,6 +229,7 @@ static grpc_server *make_server(struct ps_rpc *rpc)
     for (uint32_t i = 0; i < rpc->n_queues; i++) {
         grpc_server_register_completion_queue(server, rpc->queues[i].cq, NULL);
     }
+    grpc_server_register_completion_queue(server, rpc->io[0].cq, NULL);
     return server;
 }
 

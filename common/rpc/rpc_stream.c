@@ -460,10 +460,10 @@ static void on_read(struct ps_rpc_tag *tag, bool ok PS_UNUSED)
 
 /* ---- Beginning ----------------------------------------------------------------------------- */
 
-static struct rpc_stream *create(struct ps_rpc *rpc, grpc_call *call)
+static struct rpc_stream *create(struct ps_rpc *rpc, struct ps_mem *mem, grpc_call *call)
 {
-    struct rpc_stream *stream = ps_mem_alloc(rpc->options.mem, PS_MEM_CALLS, sizeof(*stream));
-    struct unread *unread = ps_mem_alloc(rpc->options.mem, PS_MEM_CALLS, sizeof(*unread));
+    struct rpc_stream *stream = ps_mem_alloc(mem, PS_MEM_CALLS, sizeof(*stream));
+    struct unread *unread = ps_mem_alloc(mem, PS_MEM_CALLS, sizeof(*unread));
     if (stream == NULL || unread == NULL) {
         ps_mem_free(stream);
         ps_mem_free(unread);
@@ -504,22 +504,27 @@ static enum ps_status refusal_of(enum ps_rpc_entry entry, const struct ps_method
     if ((method->roles & PS_ROLE_ANY) == 0) { /* Insecure: every role. */
         return PS_ERR_DENIED;
     }
-    if (entry == PS_RPC_ENTRY_READ) {
-        return PS_OK;
+    switch (entry) {
+    case PS_RPC_ENTRY_READ:
+    case PS_RPC_ENTRY_WAIT: return PS_OK;
+    case PS_RPC_ENTRY_BUSY: return PS_ERR_BUSY;
+    case PS_RPC_ENTRY_NOMEM: return PS_ERR_NOMEM;
+    case PS_RPC_ENTRY_FAT: break;
     }
-    return entry == PS_RPC_ENTRY_NOMEM ? PS_ERR_NOMEM : PS_ERR_BUSY;
+    return PS_ERR_INVALID;
 }
 
 bool ps_rpc_stream_begin(struct ps_rpc_slot *slot)
 {
-    struct rpc_stream *stream = create(slot->listener->rpc, slot->call);
+    struct rpc_stream *stream =
+        create(slot->listener->rpc, slot->listener->rpc->options.mem, slot->call);
     if (stream == NULL) {
         return false;
     }
+    ps_rpc_guest_init(&stream->guest, slot);
     grpc_metadata_array_destroy(&slot->metadata);
     stream->listener = slot->listener;
     stream->method = slot->method;
-    ps_rpc_guest_init(&stream->guest, slot->method->traffic, stream->call);
     enum ps_rpc_entry entry = ps_rpc_guest_open(stream->listener, &stream->guest);
 
     grpc_op op;
@@ -547,8 +552,9 @@ struct ps_stream *ps_rpc_stream_open(struct ps_channel *base, const char *method
     grpc_call *call = grpc_channel_create_call(channel->grpc, NULL, GRPC_PROPAGATE_DEFAULTS,
                                                channel->cq, grpc_slice_from_static_string(method),
                                                NULL, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
-    struct rpc_stream *stream = create(channel->rpc, call);
-    PS_ASSERT(stream != NULL); /* There is no way to say it. */
+    /* Not counted: peers must not be able to use up what our own streams need. */
+    struct rpc_stream *stream = create(channel->rpc, NULL, call);
+    PS_ASSERT(stream != NULL); /* The machine itself is out of memory. */
     stream->channel = channel;
     stream->events = events;
     stream->arg = arg;

@@ -134,6 +134,7 @@ START_TEST(a_connection_opens_no_streams_without_end)
     rig_wait(&rig, &talk.n_closed, 1);
     ps_stream_release(talk.stream);
     raw_close(&peer);
+    rig_wait(&rig, &rig.n_chats_closed, PS_RPC_OPENING_PER_PEER + 1);
     rig_close(&rig);
 }
 END_TEST
@@ -209,6 +210,7 @@ START_TEST(a_stream_on_which_nothing_is_said_is_ended)
     uint32_t before = peer.n_frames[RAW_DATA];
     ck_assert(raw_read_until(&peer, &peer.n_frames[RAW_DATA], before + 2));
     raw_close(&peer);
+    rig_wait(&rig, &rig.n_chats_closed, 3);
     rig_close(&rig);
 }
 END_TEST
@@ -305,6 +307,7 @@ START_TEST(a_compressed_message_is_refused_on_calls_and_on_streams)
     }
     assert_echo(&rig);
     raw_close(&peer);
+    rig_wait(&rig, &rig.n_chats_closed, (int)PS_ARRAY_LEN(encodings));
     rig_close(&rig);
 }
 END_TEST
@@ -326,6 +329,7 @@ START_TEST(a_message_for_control_is_short)
     rig_wait(&rig, &talk.n_closed, 1);
     ck_assert_int_eq(talk.status, PS_ERR_INVALID);
     ps_stream_release(talk.stream);
+    rig_wait(&rig, &rig.n_chats_closed, 1);
     rig_close(&rig);
 }
 END_TEST
