@@ -148,6 +148,7 @@ static enum ps_status start_server(struct daemon *daemon, struct ps_error *err)
         .n_lanes = daemon->n_lanes,
         .mem = &daemon->mem,
         .metrics = &daemon->metrics,
+        .limits = {.session_bytes = s->session_memory, .total_bytes = s->call_memory},
         .creds = &insecure,
         .listen = s->listen,
         .advertise = s->advertise,

@@ -87,6 +87,10 @@ static enum ps_status make_lanes(struct ps_server *server, struct ps_error *err)
         }
         server->svc.lanes[i] = server->lanes[i];
     }
+    server->svc.ledger = ps_ledger_create(options->mem, &options->limits);
+    if (server->svc.ledger == NULL) {
+        return ps_fail(err, PS_ERR_NOMEM, "no memory for the ledger of calls");
+    }
     server->svc.mem = options->mem;
     server->svc.metrics = options->metrics;
     server->svc.exec = options->exec;
@@ -394,5 +398,6 @@ void ps_server_destroy(struct ps_server *server)
     for (uint32_t i = 0; i < server->options.n_lanes; i++) {
         ps_lane_destroy(server->lanes[i]);
     }
+    ps_ledger_unref(server->svc.ledger);
     ps_mem_free(server);
 }

@@ -21,6 +21,7 @@
 #include "port/disk.h"
 #include "port/exec.h"
 #include "port/transport.h"
+#include "slot/ledger.h"
 
 struct ps_server;
 
@@ -37,8 +38,9 @@ struct ps_server_options {
     struct ps_exec *exec;                /* Main: attending and coordinator. */
     struct ps_exec *lanes[PS_LANES_MAX]; /* One per lane. */
     uint32_t n_lanes;
-    struct ps_mem *mem;
+    struct ps_mem *mem; /* Outlives the server and every page on loan. */
     struct ps_metrics *metrics;
+    struct ps_ledger_limits limits; /* Of sessions and of all calls; 0: presets. */
     const struct ps_creds *creds;
     const char *listen;      /* Address to serve; port 0 picks one. */
     const char *advertise;   /* What others dial; port 0: the listener's; NULL: all of it. */

@@ -67,6 +67,11 @@ enum ps_status ps_server_options_check(const struct ps_conf *conf,
             err, PS_ERR_INVALID, "%s is for the coordinator, but %s names another server",
             ps_conf_say(conf, "servers", &first), ps_conf_say(conf, "coordinator", &second));
     }
+    if (settings->session_memory > settings->call_memory) {
+        return ps_fail(err, PS_ERR_INVALID, "%s is part of %s and cannot be more",
+                       ps_conf_say(conf, "session-memory", &first),
+                       ps_conf_say(conf, "call-memory", &second));
+    }
     if (settings->coordinator == NULL && !ps_id_none(&settings->cluster_id)) {
         return ps_fail(err, PS_ERR_INVALID,
                        "%s is for joining, but this server coordinates: there is no --coordinator",

@@ -121,6 +121,22 @@ static const struct ps_option rows[] = {
         AT(memory_max),
     },
     {
+        .name = "session-memory",
+        .help = "Calls and weights on their way of one session; beyond it, it is told to wait.",
+        .type = PS_OPTION_BYTES,
+        .min = 4ull * PS_MESSAGE_BYTES_MAX,
+        .preset = "64MiB",
+        AT(session_memory),
+    },
+    {
+        .name = "call-memory",
+        .help = "The same of all sessions together, shared evenly when it gets tight.",
+        .type = PS_OPTION_BYTES,
+        .min = PS_CALLS_BYTES_LEAST,
+        .preset = "512MiB",
+        AT(call_memory),
+    },
+    {
         .name = "die-with-parent",
         .group = "Process",
         .help = "End when the process that started this one ends, however it does.",

@@ -22,7 +22,9 @@ struct ps_server_settings {
     uint64_t grace_ms;
     uint64_t silence_ms;
     uint64_t give_up_ms;
-    uint64_t memory_max; /* Bytes of tables and optimizer state; 0: no bound. */
+    uint64_t memory_max;     /* Bytes of tables and optimizer state; 0: no bound. */
+    uint64_t session_memory; /* Bytes under way of one session. */
+    uint64_t call_memory;    /* Of all. */
     bool die_with_parent;
     enum ps_server_plant_word {
         PS_SERVER_PLANT_NONE,

@@ -252,6 +252,11 @@ static void add_server(cJSON *json, const Ps__V1__ServerStats *stats)
     add_count(json, "calls_bytes", stats->calls_bytes);
     add_count(json, "sessions_bytes", stats->sessions_bytes);
     add_count(json, "other_bytes", stats->other_bytes);
+    add_count(json, "open_calls", stats->open_calls);
+    add_count(json, "open_bytes", stats->open_bytes);
+    add_count(json, "lent_bytes", stats->lent_bytes);
+    add_count(json, "busy", stats->busy);
+    add_count(json, "not_finite", stats->not_finite);
 }
 
 static cJSON *member_json(const Ps__V1__Member *member)

@@ -48,6 +48,16 @@
 
 #define PS_RETRY_BUSY_MS    100u /* Told to who is refused: lanes empty their queues in less. */
 #define PS_RETRY_NOT_YET_MS 20u  /* Told to who is too far ahead: a fraction of a usual step. */
+/* What one server bears at a time; beyond it BUSY, with a time to come again: slot/ledger.h. */
+#define PS_SESSION_BYTES_MAX (64ull << 20)  /* Calls and pages on loan of a session, preset. */
+#define PS_CALLS_BYTES_MAX   (512ull << 20) /* The same of all sessions, preset. */
+#define PS_CALLS_BYTES_LEAST (32ull << 20)  /* One parked pull of every session, twice over. */
+#define PS_SESSION_CALLS_MAX 64u            /* gRPC's usual bound on streams of a connection. */
+#define PS_CALLS_MAX         4096u          /* Under way: 64 each of 64 busy sessions. */
+#define PS_PAGES_LENT_MAX    (1u << 19)     /* A page counts its borrowers in 20 bits. */
+#define PS_RETRY_MS_MIN      10u            /* A refused caller comes again: nearly empty, */
+#define PS_RETRY_MS_MAX      160u           /*   and full: about what a full server needs. */
+#define PS_STAGED_STEPS_MAX  2u /* Steps of which a session may stage a unit: open, next. */
 
 #define PS_LEASES_MAX (1u << 20) /* Leases (parts x epochs) of one job. */
 
@@ -62,6 +72,8 @@ PS_STATIC_ASSERT(PS_PARKED_PULLS_MAX >= PS_SESSIONS_MAX,
 PS_STATIC_ASSERT(PS_CALL_PAYLOAD_BYTES + PS_BLOCK_FLOATS_MAX * 4u + PS_HEAD_BYTES_MAX <
                      PS_MESSAGE_BYTES_MAX,
                  "a call that is closed one block late still fits a message");
+PS_STATIC_ASSERT(PS_SESSION_BYTES_MAX >= 4 * PS_MESSAGE_BYTES_MAX,
+                 "a session can have a few calls of any size under way");
 PS_STATIC_ASSERT(PS_SILENCE_MS >= 4 * PS_HEARTBEAT_MS, "one lost heartbeat is no death");
 
 #endif

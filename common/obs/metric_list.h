@@ -17,6 +17,12 @@
     X(pulls_parked,             GAUGE,   "Pulls that wait for a slower worker now.")               \
     X(pulls_parked_total,       COUNTER, "Pulls that had to wait for a slower worker.")            \
     X(pulls_refused_total,      COUNTER, "Pulls refused: parked or borrowed bytes at their bound.")\
+    X(pushes_refused_total,     COUNTER, "Pushes refused for now: too many under way, or no memory.")  \
+    X(calls_busy_total,         COUNTER, "Calls refused whole for now: their session has too many.")\
+    X(calls_open,               GAUGE,   "Pushes and pulls under way now.")                        \
+    X(calls_open_bytes,         GAUGE,   "Bytes of these and of pages on loan.")                   \
+    X(pages_lent_bytes,         GAUGE,   "Bytes of pages that the transport still sends.")         \
+    X(not_finite_total,         COUNTER, "Pushes refused since a value was NaN or infinite.")      \
     X(blocked_us_total,         COUNTER, "Microseconds that pulls have been parked.")              \
     X(bytes_pushed_total,       COUNTER, "Payload bytes of pushes.")                               \
     X(bytes_pulled_total,       COUNTER, "Payload bytes of answers to pulls.")                     \

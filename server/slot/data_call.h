@@ -5,7 +5,7 @@
  *
  *   svc_data: read, check whole ──> a share for each lane ──> the last lane finishes it
  *
- * Each lane writes only its own slots' entries of `reply` and `pages`; `n_pending` orders these
+ * Each lane writes only its own slots' entries of `reply` and `loan`; `n_pending` orders these
  * writes before the reply. Whoever takes it to 0 answers; nobody touches the struct afterwards.
  */
 #include <stdatomic.h>
@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "port/exec.h"
 #include "port/transport.h"
+#include "slot/loan.h"
 #include "table/page.h"
 #include "wire/data_msg.h"
 
@@ -42,7 +43,11 @@ struct ps_data_call {
     _Atomic uint32_t n_pending; /* Lanes that have not answered. */
     struct ps_share_mail shares[PS_LANES_MAX];
     struct ps_cursor payloads[PS_CALL_SLOTS_MAX]; /* Of request.push.slots, in their order. */
-    struct ps_page *pages[PS_CALL_PARTS_MAX];     /* Lent for request.pull.parts. */
+    struct ps_ledger *ledger;
+    struct ps_account *account; /* Who pays. */
+    uint64_t n_booked;          /* Bytes of the call itself on the account. */
+    uint64_t serial;            /* Orders the pulls of a session: the newest may be parked. */
+    struct ps_loan *loan;       /* For request.pull.parts; NULL when it pulls nothing. */
     struct ps_data_request request;
     struct ps_data_reply reply;
 };

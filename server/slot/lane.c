@@ -10,7 +10,6 @@
 
 #define LOOK_AFTER_MS   50u  /* How often parked pulls are looked at. */
 #define ANSWER_EARLY_MS 250u /* A parked pull is answered NOT_YET so long before its deadline. */
-#define BUSY_RETRY_MS   20u
 
 uint32_t ps_lane_of(uint32_t slot, uint32_t n_lanes)
 {
@@ -91,13 +90,18 @@ static enum ps_status push_slot(struct ps_lane *lane, struct ps_data_call *call,
     struct ps_slot *slot = lane->slots[part->slot];
     struct ps_record record = push_record(lane, call, at);
     bool staged = record.kind == PS_RECORD_STAGE;
+    struct ps_staged_view kept = {0};
+    if (staged) {
+        kept = ps_lane_staged(lane, &record);
+    }
     struct ps_proposal proposal = {
         .claim = claim_of(request, part),
         .item = record.push.item,
         .acked_below = request->acked_below,
         .step = request->step,
         .staged = staged,
-        .staged_already = staged && ps_lane_is_staged(lane, &record),
+        .staged_already = kept.same,
+        .staged_other = kept.other,
         .no_room = !ps_lane_make_room(lane, &record),
     };
     struct ps_slot_decision decision = ps_slot_propose_push(slot, &proposal);
@@ -131,6 +135,7 @@ static void push_all(struct ps_lane *lane, struct ps_share_mail *share)
 {
     struct ps_data_call *call = share->call;
     uint64_t start_ns = ps_exec_now_ns(lane->options.exec);
+    bool busy = false;
     uint32_t n = 0;
     for (uint32_t i = 0; i < call->request.push.n_slots; i++) {
         const struct ps_slot_part *part = &call->request.push.slots[i];
@@ -141,8 +146,12 @@ static void push_all(struct ps_lane *lane, struct ps_share_mail *share)
         reply->slot = part->slot;
         reply->status = push_slot(lane, call, i, &reply->position);
         reply->epoch = lane->slots[part->slot]->epoch;
-        share->retry_ms = reply->status == PS_ERR_BUSY ? BUSY_RETRY_MS : share->retry_ms;
+        busy = busy || reply->status == PS_ERR_BUSY;
         n++;
+    }
+    if (busy) {
+        ps_metric_add(lane->options.metrics, PS_METRIC_pushes_refused_total, 1);
+        share->retry_ms = ps_ledger_retry_ms(call->ledger);
     }
     if (n > 0) {
         ps_metric_observe(lane->options.metrics, PS_METRIC_apply_seconds,
@@ -152,34 +161,44 @@ static void push_all(struct ps_lane *lane, struct ps_share_mail *share)
 
 /* ---- Pulls ---------------------------------------------------------------------------------- */
 
-/* Lend the pages of one slot; all or none. */
+/* The page of a block that is wanted; NULL when it is not here. */
+static const struct ps_page *page_of(const struct ps_lane *lane, const struct ps_part *want)
+{
+    return want->table < lane->n_tables ? ps_dense_page(lane->tables[want->table], want->block)
+                                        : NULL;
+}
+
+/* Lend the pages of one slot; all or none. BUSY when the session has enough of them already. */
 static enum ps_status lend(struct ps_lane *lane, struct ps_data_call *call,
                            const struct ps_slot_part *part, uint32_t *ret_n_bytes)
 {
+    const struct ps_part *wants = &call->request.pull.parts[part->first_part];
     uint32_t n_bytes = 0;
+    uint64_t n_booked = 0;
     for (uint32_t i = 0; i < part->n_parts; i++) {
-        const struct ps_part *want = &call->request.pull.parts[part->first_part + i];
-        struct ps_page *page = NULL;
-        if (want->table < lane->n_tables) {
-            page = ps_dense_borrow(lane->tables[want->table], want->block, PS_PAGE_PULL);
-        }
+        const struct ps_page *page = page_of(lane, &wants[i]);
         if (page == NULL) {
-            for (uint32_t k = 0; k < i; k++) {
-                ps_page_unref(call->pages[part->first_part + k], PS_PAGE_PULL);
-                call->pages[part->first_part + k] = NULL;
-            }
             return PS_ERR_NOT_FOUND;
         }
-        call->pages[part->first_part + i] = page;
         n_bytes += page->n * (uint32_t)sizeof(float);
+        n_booked += ps_loan_bytes(page);
+    }
+    if (!ps_ledger_lend(call->ledger, call->account, part->n_parts, n_booked)) {
+        return PS_ERR_BUSY;
+    }
+    for (uint32_t i = 0; i < part->n_parts; i++) {
+        ps_loan_lend(call->loan, part->first_part + i, lane->tables[wants[i].table],
+                     wants[i].block);
     }
     *ret_n_bytes = n_bytes;
     return PS_OK;
 }
 
 /* Answer this lane's slots of a pull; `gate` says NOT_YET for all that could be answered. */
-static void answer_pull(struct ps_lane *lane, struct ps_data_call *call, enum ps_status gate)
+static void answer_pull(struct ps_lane *lane, struct ps_share_mail *share, enum ps_status gate)
 {
+    struct ps_data_call *call = share->call;
+    bool busy = false;
     for (uint32_t i = 0; i < call->request.pull.n_slots; i++) {
         const struct ps_slot_part *part = &call->request.pull.slots[i];
         if (!mine(lane, part->slot)) {
@@ -197,6 +216,11 @@ static void answer_pull(struct ps_lane *lane, struct ps_data_call *call, enum ps
         if (reply->status == PS_OK) {
             reply->status = lend(lane, call, part, &reply->n_bytes);
         }
+        busy = busy || reply->status == PS_ERR_BUSY;
+    }
+    if (busy) {
+        ps_metric_add(lane->options.metrics, PS_METRIC_pulls_refused_total, 1);
+        share->retry_ms = ps_ledger_retry_ms(call->ledger);
     }
 }
 
@@ -214,7 +238,7 @@ static void unpark(struct ps_lane *lane, struct ps_share_mail *share, enum ps_st
     uint64_t blocked_ns = ps_exec_now_ns(lane->options.exec) - share->parked_ns;
     ps_metric_sub(lane->options.metrics, PS_METRIC_pulls_parked, 1);
     ps_metric_add(lane->options.metrics, PS_METRIC_blocked_us_total, blocked_ns / 1000);
-    answer_pull(lane, share->call, gate);
+    answer_pull(lane, share, gate);
     share_done(lane, share, gate);
 }
 
@@ -233,8 +257,28 @@ static bool all_admitted(const struct ps_lane *lane, const struct ps_data_call *
     return true;
 }
 
+/*
+ * Of a session's pulls only the newest waits: whoever asks again has given the older one up. Lanes
+ * meet the calls in any order, so the account remembers which is the newest.
+ */
+static bool outdated(const struct ps_data_call *call)
+{
+    return call->account != &call->ledger->strangers &&
+           atomic_load_explicit(&call->account->parked, memory_order_relaxed) > call->serial;
+}
+
+static void note_newest(struct ps_data_call *call)
+{
+    uint64_t newest = atomic_load_explicit(&call->account->parked, memory_order_relaxed);
+    while (newest < call->serial &&
+           !atomic_compare_exchange_weak_explicit(&call->account->parked, &newest, call->serial,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
 static void park(struct ps_lane *lane, struct ps_share_mail *share)
 {
+    note_newest(share->call);
     const struct ps_data_request *request = &share->call->request;
     void *replaced = NULL;
     struct ps_gate_parked pull = {
@@ -244,9 +288,7 @@ static void park(struct ps_lane *lane, struct ps_share_mail *share)
         unpark(lane, replaced, PS_ERR_NOT_YET);
     }
     if (!parked) {
-        ps_metric_add(lane->options.metrics, PS_METRIC_pulls_refused_total, 1);
-        share->retry_ms = BUSY_RETRY_MS;
-        answer_pull(lane, share->call, PS_ERR_BUSY);
+        answer_pull(lane, share, PS_ERR_BUSY);
         share_done(lane, share, PS_ERR_BUSY);
         return;
     }
@@ -270,12 +312,13 @@ static void run_share(struct ps_mail *mail)
         return;
     }
     if (call->request.no_clock || ps_gate_open(&lane->gate, call->request.pull_step)) {
-        answer_pull(lane, call, PS_OK);
+        answer_pull(lane, share, PS_OK);
         share_done(lane, share, PS_OK);
         return;
     }
-    if (call->kind == PS_DATA_PUSH_PULL || lane->stopping || !all_admitted(lane, call)) {
-        answer_pull(lane, call, PS_ERR_NOT_YET);
+    if (call->kind == PS_DATA_PUSH_PULL || lane->stopping || !all_admitted(lane, call) ||
+        outdated(call)) {
+        answer_pull(lane, share, PS_ERR_NOT_YET);
         share_done(lane, share, PS_ERR_NOT_YET);
         return;
     }
@@ -296,7 +339,8 @@ static void look_after(struct ps_timer *timer)
     for (uint32_t i = 0; i < lane->gate.n_parked;) {
         struct ps_share_mail *share = lane->gate.parked[i].token;
         struct ps_call *call = share->call->call;
-        if (ps_call_gone(call) || ps_call_time_left_ms(call) < ANSWER_EARLY_MS) {
+        if (outdated(share->call) || ps_call_gone(call) ||
+            ps_call_time_left_ms(call) < ANSWER_EARLY_MS) {
             (void)ps_gate_forget(&lane->gate, share);
             unpark(lane, share, PS_ERR_NOT_YET);
         } else {

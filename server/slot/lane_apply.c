@@ -136,18 +136,20 @@ static void apply_push(struct ps_lane *lane, const struct ps_record_push *push)
 
 /* ---- Aggregated bsp ------------------------------------------------------------------------- */
 
-bool ps_lane_is_staged(const struct ps_lane *lane, const struct ps_record *record)
+struct ps_staged_view ps_lane_staged(const struct ps_lane *lane, const struct ps_record *record)
 {
     const struct ps_record_push *push = &record->push;
+    struct ps_staged_view view = {0};
     ps_list_for_each (node, &lane->staged) {
         const struct ps_staged *s = PS_CONTAINER_OF(node, struct ps_staged, node);
-        if (s->slot == record->slot && s->session == push->session && s->step == push->step &&
-            s->item.stream == push->item.stream && s->item.sequence == push->item.sequence &&
-            s->item.fragment == push->item.fragment) {
-            return true;
+        if (s->slot != record->slot || s->session != push->session || s->step != push->step) {
+            continue;
         }
+        bool unit = s->item.stream == push->item.stream && s->item.sequence == push->item.sequence;
+        view.other = view.other || !unit;
+        view.same = view.same || (unit && s->item.fragment == push->item.fragment);
     }
-    return false;
+    return view;
 }
 
 static void stage(struct ps_lane *lane, uint32_t slot, const struct ps_record_push *push)

@@ -54,8 +54,12 @@ void ps_lane_leave_room(struct ps_lane *lane, const struct ps_record *record);
 /** Put a committed record into the tables of its slot. */
 void ps_lane_apply(struct ps_lane *lane, const struct ps_record *record);
 
-/** Is the fragment of a STAGE record staged for its step by its session already? */
-bool ps_lane_is_staged(const struct ps_lane *lane, const struct ps_record *record);
+/** What of a STAGE record's slot, session and step is staged already. */
+struct ps_staged_view {
+    bool same;  /* This very fragment. */
+    bool other; /* Something of another unit. */
+};
+struct ps_staged_view ps_lane_staged(const struct ps_lane *lane, const struct ps_record *record);
 
 void ps_staged_free(struct ps_staged *staged);
 

@@ -102,6 +102,12 @@ struct ps_slot_decision ps_slot_propose_push(struct ps_slot *slot, const struct 
     if (push->staged && push->staged_already) {
         return repeat(slot);
     }
+    if (push->staged && push->staged_other) {
+        return refuse(PS_ERR_INVALID); /* A step of a session is one unit. */
+    }
+    if (push->staged && push->step - slot->closed_steps >= PS_STAGED_STEPS_MAX) {
+        return refuse(PS_ERR_BUSY); /* Its weights were of a step that is not closed here yet. */
+    }
     if (push->no_room) {
         return refuse(PS_ERR_BUSY);
     }

@@ -77,7 +77,8 @@ struct ps_proposal {
     uint64_t acked_below; /* Sequences of the stream below are acknowledged; at most its own. */
     uint64_t step;
     bool staged;         /* Aggregated bsp: it is kept for `step` and takes no sequence yet, */
-    bool staged_already; /*   and this very fragment is kept already. */
+    bool staged_already; /*   and this very fragment is kept already, */
+    bool staged_other;   /*   or another unit of its session. */
     bool no_room;        /* There is no memory to apply it in: a new one is answered BUSY. */
 };
 

@@ -56,12 +56,26 @@ static void retry_later(struct ps_attend *attend)
 
 /* ---- Reports -------------------------------------------------------------------------------- */
 
+/* What the ledger says at this moment, as gauges too. */
+static void fill_gauges(const struct ps_attend *attend, Ps__V1__ServerStats *stats)
+{
+    struct ps_metrics *m = attend->options.metrics;
+    const struct ps_ledger *ledger = attend->options.svc->ledger;
+    stats->open_calls = atomic_load_explicit(&ledger->n_calls, memory_order_relaxed);
+    stats->open_bytes = atomic_load_explicit(&ledger->bytes, memory_order_relaxed);
+    stats->lent_bytes = atomic_load_explicit(&ledger->lent_bytes, memory_order_relaxed);
+    ps_metric_set(m, PS_METRIC_calls_open, stats->open_calls);
+    ps_metric_set(m, PS_METRIC_calls_open_bytes, stats->open_bytes);
+    ps_metric_set(m, PS_METRIC_pages_lent_bytes, stats->lent_bytes);
+}
+
 static void fill_stats(const struct ps_attend *attend, Ps__V1__ServerStats *stats)
 {
     const struct ps_metrics *m = attend->options.metrics;
     if (m == NULL) {
         return;
     }
+    fill_gauges(attend, stats);
     stats->pushes = ps_metric_get(m, PS_METRIC_push_total);
     stats->pulls = ps_metric_get(m, PS_METRIC_pull_total);
     stats->bytes_pushed = ps_metric_get(m, PS_METRIC_bytes_pushed_total);
@@ -71,6 +85,10 @@ static void fill_stats(const struct ps_attend *attend, Ps__V1__ServerStats *stat
     stats->parked = ps_metric_get(m, PS_METRIC_pulls_parked_total);
     stats->copied_push_bytes = ps_metric_get(m, PS_METRIC_bytes_copied_push_total);
     stats->copied_pull_bytes = ps_metric_get(m, PS_METRIC_bytes_copied_pull_total);
+    stats->busy = ps_metric_get(m, PS_METRIC_calls_busy_total) +
+                  ps_metric_get(m, PS_METRIC_pushes_refused_total) +
+                  ps_metric_get(m, PS_METRIC_pulls_refused_total);
+    stats->not_finite = ps_metric_get(m, PS_METRIC_not_finite_total);
     if (attend->options.mem != NULL) {
         const _Atomic uint64_t *used = attend->options.mem->used;
         stats->memory_bytes = atomic_load(&used[PS_MEM_PAGES]);

@@ -26,6 +26,7 @@ struct ps_svc_data {
     const struct ps_catalogue *catalogue;
     struct ps_lane *lanes[PS_LANES_MAX];
     uint32_t n_lanes;
+    struct ps_ledger *ledger;    /* A reference of the owner's. */
     _Atomic uint64_t generation; /* Set by attending; 0: not known yet. */
     _Atomic uint64_t n_open;     /* Calls under way. */
 };

@@ -217,6 +217,11 @@ uint32_t ps_page_refs(const struct ps_page *page, enum ps_page_reason reason)
     return (uint32_t)count(atomic_load_explicit(&page->refs, memory_order_acquire), reason);
 }
 
+uint64_t ps_page_bytes(const struct ps_page *page)
+{
+    return sizeof(*page) + (uint64_t)page->pool->capacity * sizeof(float);
+}
+
 bool ps_page_shared(const struct ps_page *page)
 {
     /* Acquire: what a borrower read happens before what the lane will write. */

@@ -78,6 +78,9 @@ void ps_page_disown(struct ps_page *page);
 /** References for one reason. Only the lane may rely on it, and only on it being no higher. */
 uint32_t ps_page_refs(const struct ps_page *page, enum ps_page_reason reason);
 
+/** What the page keeps from the heap while it is held: never less than its weights. */
+uint64_t ps_page_bytes(const struct ps_page *page);
+
 /** True when somebody borrows the page: it must not be written. Lane thread. */
 bool ps_page_shared(const struct ps_page *page);
 

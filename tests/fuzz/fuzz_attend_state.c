@@ -39,6 +39,8 @@ static void open_all(void)
                                       .catalogue = &catalogue,
                                       .n_lanes = LANES};
     PS_ASSERT(ps_lane_create(&options, &lane, NULL) == PS_OK);
+    svc.ledger = ps_ledger_create(&mem, &(struct ps_ledger_limits){0});
+    PS_ASSERT(svc.ledger != NULL);
     attend.options = (struct ps_attend_options){.exec = &exec.base,
                                                 .mem = &mem,
                                                 .catalogue = &catalogue,
@@ -77,6 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
         n_bytes -= 2 + n;
     }
     ps_lane_destroy(lane);
+    ps_ledger_unref(svc.ledger);
     for (uint32_t c = 0; c < PS_MEM_CLASS_COUNT; c++) {
         PS_ASSERT(atomic_load(&mem.used[c]) == 0);
     }

@@ -6,6 +6,7 @@
  */
 #include <check.h>
 
+Suite *suite_ledger(void);
 Suite *suite_seen_core(void);
 Suite *suite_slot_core(void);
 

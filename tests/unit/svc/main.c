@@ -2,5 +2,5 @@
 #include "lib/test_main.h"
 #include "suites.h"
 
-PS_TEST_MAIN(suite_table_def, suite_data_check, suite_data_push, suite_data_pull, suite_aggregate,
-             suite_attend, suite_health, suite_reflection)
+PS_TEST_MAIN(suite_table_def, suite_data_check, suite_data_push, suite_data_pull, suite_data_bounds,
+             suite_aggregate, suite_attend, suite_health, suite_reflection)

@@ -62,6 +62,8 @@ void rig_open(uint32_t n_lanes)
     rig.svc.metrics = &rig.metrics;
     rig.svc.exec = &rig.home.base;
     rig.svc.catalogue = &rig.catalogue;
+    rig.svc.ledger = ps_ledger_create(&rig.mem, &(struct ps_ledger_limits){0});
+    PS_ASSERT(rig.svc.ledger != NULL);
     make_lanes(n_lanes);
     ps_svc_data_methods(&rig.svc, rig.methods);
     define(RIG_WEIGHTS, "sgd", RIG_N_WEIGHTS, 0);
@@ -82,6 +84,17 @@ void rig_open(uint32_t n_lanes)
     rig_gradients(1);
 }
 
+void rig_fill_slot(void)
+{
+    uint32_t n_tables = RIG_TABLES + RIG_FULL_TABLES;
+    for (uint32_t table = RIG_TABLES; table < n_tables; table++) {
+        define(table, "sgd", RIG_BLOCK, RIG_FULL_SLOT);
+    }
+    rig_news()->n_tables = n_tables;
+    PS_ASSERT(rig_send() == PS_OK);
+    atomic_store(&rig.catalogue.n_tables, n_tables);
+}
+
 void rig_close(void)
 {
     rig_pump();
@@ -89,6 +102,7 @@ void rig_close(void)
     for (uint32_t i = 0; i < rig.svc.n_lanes; i++) {
         ps_lane_destroy(rig.svc.lanes[i]);
     }
+    ps_ledger_unref(rig.svc.ledger);
     for (uint32_t c = 0; c < PS_MEM_CLASS_COUNT; c++) {
         PS_ASSERT(atomic_load(&rig.mem.used[c]) == 0);
     }
@@ -156,14 +170,17 @@ void rig_min_clock(uint64_t min_clock)
 void rig_sessions(uint64_t version, uint64_t first)
 {
     struct ps_open_session sessions[4];
+    uint64_t numbers[4];
     uint32_t n = 0;
     for (uint64_t number = 1; number <= 4; number++) {
         if (number >= first) {
             sessions[n].number = number;
+            numbers[n] = number;
             sessions[n].id = (struct ps_id){{(uint8_t)number}};
             n++;
         }
     }
+    ps_ledger_sessions(rig.svc.ledger, numbers, n);
     struct ps_lane_update *news = rig_news();
     news->has_sessions = true;
     news->sessions =

@@ -16,19 +16,23 @@
 #include "slot/lane.h"
 #include "svc/svc_data.h"
 
-#define RIG_TABLES     2u
-#define RIG_WEIGHTS    0u
-#define RIG_BIAS       1u
-#define RIG_BLOCK      4096u /* Floats of a full block. */
-#define RIG_LAST       100u  /* Floats of the last block of `weights`. */
-#define RIG_N_WEIGHTS  (2u * RIG_BLOCK + RIG_LAST)
-#define RIG_N_BIAS     33u
-#define RIG_N_FLOATS   (RIG_N_WEIGHTS + RIG_N_BIAS)
-#define RIG_N_BYTES    (RIG_N_FLOATS * sizeof(float))
-#define RIG_SLOTS      4u /* Slots that hold something. */
-#define RIG_EPOCH      3u
-#define RIG_GENERATION 11u
-#define RIG_MSG_BYTES  (RIG_N_BYTES + PS_HEAD_BYTES_MAX)
+#define RIG_TABLES         2u
+#define RIG_WEIGHTS        0u
+#define RIG_BIAS           1u
+#define RIG_BLOCK          4096u /* Floats of a full block. */
+#define RIG_LAST           100u  /* Floats of the last block of `weights`. */
+#define RIG_N_WEIGHTS      (2u * RIG_BLOCK + RIG_LAST)
+#define RIG_N_BIAS         33u
+#define RIG_N_FLOATS       (RIG_N_WEIGHTS + RIG_N_BIAS)
+#define RIG_N_BYTES        (RIG_N_FLOATS * sizeof(float))
+#define RIG_SLOTS          4u /* Slots that hold something. */
+#define RIG_FULL_SLOT      5u
+#define RIG_FULL_EACH      (PS_CALL_PAYLOAD_BYTES / (RIG_BLOCK * 4u))
+#define RIG_FULL_FRAGMENTS 2u
+#define RIG_FULL_TABLES    (RIG_FULL_EACH + 2u)
+#define RIG_EPOCH          3u
+#define RIG_GENERATION     11u
+#define RIG_MSG_BYTES      (RIG_N_BYTES + PS_HEAD_BYTES_MAX)
 
 struct rig {
     struct ps_mem mem;
@@ -50,6 +54,12 @@ extern struct rig rig;
 
 /** Lanes, tables, placement, sessions; bsp with the first step open. */
 void rig_open(uint32_t n_lanes);
+
+/**
+ * Define RIG_FULL_TABLES tables of one block each in slot RIG_FULL_SLOT, from table RIG_TABLES on:
+ * they make up RIG_FULL_FRAGMENTS fragments, of which all but the last have RIG_FULL_EACH tables.
+ */
+void rig_fill_slot(void);
 
 /** Everything must have been answered and given back. */
 void rig_close(void);

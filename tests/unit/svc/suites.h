@@ -6,6 +6,7 @@
 #include <check.h>
 
 Suite *suite_attend(void);
+Suite *suite_data_bounds(void);
 Suite *suite_data_check(void);
 Suite *suite_data_push(void);
 Suite *suite_data_pull(void);

@@ -181,6 +181,8 @@ static void start(void)
                                           .n_lanes = LANES};
         ck_assert_int_eq(ps_lane_create(&options, &lanes[i], NULL), PS_OK);
     }
+    svc.ledger = ps_ledger_create(&mem, &(struct ps_ledger_limits){0});
+    ck_assert_ptr_nonnull(svc.ledger);
     struct ps_attend_options options = {.transport = transport,
                                         .exec = &exec.base,
                                         .mem = &mem,
@@ -222,6 +224,7 @@ static void close_all(void)
     for (uint32_t i = 0; i < LANES; i++) {
         ps_lane_destroy(lanes[i]);
     }
+    ps_ledger_unref(svc.ledger);
     for (uint32_t c = 0; c < PS_MEM_CLASS_COUNT; c++) {
         ck_assert_uint_eq(atomic_load(&mem.used[c]), 0);
     }

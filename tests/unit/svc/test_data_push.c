@@ -243,29 +243,74 @@ END_TEST
 
 /* ---- Fragments ------------------------------------------------------------------------------ */
 
+/* A push of one block of one table for a slot that is full, as fragment `fragment` of `n`. */
+static struct fake_call *push_fragment(uint32_t table, uint32_t fragment, uint32_t n)
+{
+    struct ps_data_request *r = rig_request(1);
+    r->stream = 100;
+    r->push.n_slots = 1;
+    r->push.n_parts = 1;
+    r->push.slots[0] = (struct ps_slot_part){.slot = RIG_FULL_SLOT,
+                                             .fragment = fragment,
+                                             .n_fragments = n,
+                                             .n_parts = 1,
+                                             .epoch = RIG_EPOCH};
+    r->push.parts[0] = (struct ps_part){
+        .table = table, .dtype = PS_DTYPE_F32, .n_bytes = RIG_BLOCK * (uint32_t)sizeof(float)};
+    r->n_payload_bytes = r->push.parts[0].n_bytes;
+    struct fake_call *call = rig_deliver(PS_DATA_PUSH);
+    rig_pump();
+    return call;
+}
+
 START_TEST(fragments_are_taken_each_once_and_must_agree)
 {
     start(1);
-    for (uint32_t fragment = 0; fragment < 2; fragment++) {
-        for (int copy = 0; copy < 2; copy++) {
-            (void)rig_request(1);
-            rig_add_push(100, 0, fragment == 0 ? 3 : 12); /* Two halves, as if of one slot. */
-            for (uint32_t i = 0; i < 2; i++) {
-                rig.request.push.slots[i].fragment = fragment;
-                rig.request.push.slots[i].n_fragments = 2;
-            }
-            struct fake_call *call = rig_deliver(PS_DATA_PUSH);
-            rig_pump();
-            ck_assert_int_eq(fake_call_reply(call)->push[0].status, PS_OK);
+    rig_fill_slot();
+    for (uint32_t fragment = 0; fragment < RIG_FULL_FRAGMENTS; fragment++) {
+        for (uint64_t copy = 0; copy < 2; copy++) {
+            uint32_t table = RIG_TABLES + fragment * RIG_FULL_EACH;
+            struct fake_call *call = push_fragment(table, fragment, RIG_FULL_FRAGMENTS);
+            const struct ps_slot_reply *reply = &fake_call_reply(call)->push[0];
+            ck_assert_int_eq(reply->status, PS_OK);
+            fake_call_settle(call);
+            ck_assert_uint_eq(ps_metric_get(&rig.metrics, PS_METRIC_pushes_repeated_total),
+                              fragment + copy);
+        }
+        if (fragment == 0) { /* As one who knows only the first tables would cut it. */
+            struct fake_call *call = push_fragment(RIG_TABLES, 0, 1);
+            ck_assert_int_eq(fake_call_reply(call)->push[0].status, PS_ERR_INVALID);
             fake_call_settle(call);
         }
     }
-    apply_by_hand(0.5f);
-    rig_read(after);
-    ck_assert_mem_eq(after, want, sizeof(want));
-    ck_assert_int_eq(rig_push(1, 100, 0), PS_ERR_INVALID); /* Half there, and cut otherwise. */
-    rig_read(after);
-    ck_assert_mem_eq(after, want, sizeof(want));
+    rig_close();
+}
+END_TEST
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    uint32_t table, fragment, n;
+    const char *words;
+} cuts[] = {
+    {"a table of the next fragment",      RIG_TABLES + RIG_FULL_EACH, 0, 2,   "is not in fragment 0"},
+    {"a table of the fragment before",    RIG_TABLES,                 1, 2,   "is not in fragment 1"},
+    {"fewer fragments than its table has", RIG_TABLES + RIG_FULL_EACH, 1, 1,  "has 2 fragments"},
+    {"more fragments than there are",     RIG_TABLES,                 0, 3,   "has 2 fragments"},
+    {"a fragment beyond the last",        RIG_TABLES,                 2, 3,   "is not in fragment 2"},
+    {"a fragment beyond all",             RIG_TABLES,                 77, 78, "is not in fragment 77"},
+};
+/* clang-format on */
+
+START_TEST(a_fragment_that_is_not_of_the_cut_is_refused)
+{
+    start(1);
+    rig_fill_slot();
+    struct fake_call *call = push_fragment(cuts[_i].table, cuts[_i].fragment, cuts[_i].n);
+    ck_assert_msg(fake_call_status(call) == PS_ERR_INVALID, "%s: accepted", cuts[_i].name);
+    ck_assert_msg(strstr(fake_call_reason(call), cuts[_i].words) != NULL, "%s: '%s'", cuts[_i].name,
+                  fake_call_reason(call));
+    fake_call_settle(call);
     rig_close();
 }
 END_TEST
@@ -390,6 +435,7 @@ Suite *suite_data_push(void)
     tcase_add_test(tcase, a_call_of_one_slot_asks_one_lane);
     tcase_add_test(tcase, copies_that_race_are_applied_once_in_each_slot);
     tcase_add_test(tcase, fragments_are_taken_each_once_and_must_agree);
+    tcase_add_loop_test(tcase, a_fragment_that_is_not_of_the_cut_is_refused, 0, PS_ARRAY_LEN(cuts));
     tcase_add_test(tcase, without_pages_a_push_is_busy_and_takes_nothing);
     tcase_add_test(tcase, a_repeat_needs_no_memory);
     tcase_add_test(tcase, any_refused_allocation_leaves_a_push_to_be_repeated);

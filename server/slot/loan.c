@@ -1,0 +1,49 @@
+/* loan.c — see loan.h. */
+#include "slot/loan.h"
+
+#include "base/assert.h"
+
+struct ps_loan *ps_loan_create(struct ps_mem *mem, struct ps_ledger *ledger,
+                               struct ps_account *account, uint32_t n_parts)
+{
+    struct ps_loan *loan =
+        ps_mem_alloc(mem, PS_MEM_CALLS, sizeof(*loan) + n_parts * sizeof(loan->lent[0]));
+    if (loan != NULL) {
+        ps_ledger_ref(ledger);
+        loan->ledger = ledger;
+        loan->account = account;
+        atomic_init(&loan->n_holders, 1);
+    }
+    return loan;
+}
+
+uint64_t ps_loan_bytes(const struct ps_page *page)
+{
+    return ps_page_bytes(page) + sizeof(struct ps_lent);
+}
+
+void ps_loan_lend(struct ps_loan *loan, uint32_t at, struct ps_dense *dense, uint32_t block)
+{
+    struct ps_page *page = ps_dense_borrow(dense, block, PS_PAGE_PULL);
+    PS_ASSERT(page != NULL && loan->lent[at].page == NULL);
+    loan->lent[at] = (struct ps_lent){.loan = loan, .page = page};
+    atomic_fetch_add_explicit(&loan->n_holders, 1, memory_order_relaxed);
+}
+
+void ps_loan_return(void *arg)
+{
+    struct ps_lent *lent = arg;
+    struct ps_loan *loan = lent->loan;
+    uint64_t n_bytes = ps_loan_bytes(lent->page);
+    ps_page_unref(lent->page, PS_PAGE_PULL);
+    ps_ledger_return(loan->ledger, loan->account, 1, n_bytes);
+    ps_loan_release(loan);
+}
+
+void ps_loan_release(struct ps_loan *loan)
+{
+    if (loan != NULL && atomic_fetch_sub_explicit(&loan->n_holders, 1, memory_order_acq_rel) == 1) {
+        ps_ledger_unref(loan->ledger);
+        ps_mem_free(loan);
+    }
+}

@@ -1,0 +1,212 @@
+/*
+ * test_ledger.c — accounts and loans: sums that come out even whatever order things end in.
+ */
+#include "base/rng.h"
+#include "lib/test_main.h"
+#include "slot/loan.h"
+#include "suites.h"
+
+#define MIB (1ull << 20)
+
+static struct ps_mem mem;
+
+static struct ps_ledger *make(uint64_t session_bytes, uint64_t total_bytes)
+{
+    ps_mem_init(&mem);
+    struct ps_ledger *ledger =
+        ps_ledger_create(&mem, &(struct ps_ledger_limits){.session_bytes = session_bytes,
+                                                          .total_bytes = total_bytes});
+    ck_assert_ptr_nonnull(ledger);
+    return ledger;
+}
+
+static void expect_nothing_left(void)
+{
+    for (uint32_t c = 0; c < PS_MEM_CLASS_COUNT; c++) {
+        ck_assert_uint_eq(atomic_load(&mem.used[c]), 0);
+    }
+}
+
+START_TEST(zero_means_the_preset)
+{
+    struct ps_ledger *ledger = make(0, 0);
+    ck_assert_uint_eq(ledger->limits.session_bytes, PS_SESSION_BYTES_MAX);
+    ck_assert_uint_eq(ledger->limits.total_bytes, PS_CALLS_BYTES_MAX);
+    ps_ledger_unref(ledger);
+    expect_nothing_left();
+}
+END_TEST
+
+START_TEST(an_account_is_found_while_its_session_is_open)
+{
+    struct ps_ledger *ledger = make(0, 0);
+    ck_assert_ptr_eq(ps_ledger_find(ledger, 7), &ledger->strangers);
+    ck_assert_ptr_eq(ps_ledger_find(ledger, 0), &ledger->strangers);
+    ps_ledger_sessions(ledger, (const uint64_t[]){3, 7}, 2);
+    struct ps_account *seven = ps_ledger_find(ledger, 7);
+    ck_assert_ptr_ne(seven, &ledger->strangers);
+    ck_assert_ptr_ne(seven, ps_ledger_find(ledger, 3));
+    ps_ledger_sessions(ledger, (const uint64_t[]){7, 9}, 2);
+    ck_assert_ptr_eq(ps_ledger_find(ledger, 7), seven);              /* It keeps its place. */
+    ck_assert_ptr_eq(ps_ledger_find(ledger, 3), &ledger->strangers); /* Its place is 9's. */
+    ps_ledger_unref(ledger);
+}
+END_TEST
+
+/* Sessions come and go for ever; one whose pages are still out keeps its account from others. */
+START_TEST(places_are_used_again_but_not_before_their_pages_are_back)
+{
+    struct ps_ledger *ledger = make(0, 0);
+    ps_ledger_sessions(ledger, (const uint64_t[]){1}, 1);
+    struct ps_account *first = ps_ledger_find(ledger, 1);
+    ck_assert(ps_ledger_lend(ledger, first, 1, 4096));
+    for (uint64_t round = 1; round < 20; round++) {
+        uint64_t numbers[PS_SESSIONS_MAX];
+        for (uint32_t i = 0; i < PS_SESSIONS_MAX; i++) {
+            numbers[i] = round * 1000 + i;
+        }
+        ps_ledger_sessions(ledger, numbers, PS_SESSIONS_MAX);
+        for (uint32_t i = 0; i < PS_SESSIONS_MAX; i++) {
+            struct ps_account *account = ps_ledger_find(ledger, numbers[i]);
+            ck_assert_ptr_ne(account, &ledger->strangers);
+            ck_assert_ptr_ne(account, first);
+        }
+    }
+    ps_ledger_return(ledger, first, 1, 4096);
+    ps_ledger_unref(ledger);
+}
+END_TEST
+
+START_TEST(amounts_end_where_their_limits_say)
+{
+    struct ps_ledger *ledger = make(2 * MIB, 100 * MIB);
+    ps_ledger_sessions(ledger, (const uint64_t[]){1, 2}, 2);
+    struct ps_account *one = ps_ledger_find(ledger, 1);
+    struct ps_account *two = ps_ledger_find(ledger, 2);
+    ck_assert(ps_ledger_begin_call(ledger, one, MIB));
+    ck_assert(ps_ledger_lend(ledger, one, 3, MIB));
+    ck_assert(!ps_ledger_begin_call(ledger, one, 1));
+    ck_assert(!ps_ledger_lend(ledger, one, 1, 1));
+    ck_assert(ps_ledger_begin_call(ledger, two, 2 * MIB));
+    ck_assert(!ps_ledger_begin_call(ledger, two, UINT64_MAX / 4)); /* Absurd, and no wrap. */
+    ps_ledger_end_call(ledger, one, MIB);
+    ck_assert(ps_ledger_lend(ledger, one, 1, MIB));
+    ps_ledger_return(ledger, one, 4, 2 * MIB);
+    ps_ledger_end_call(ledger, two, 2 * MIB);
+    ck_assert_uint_eq(atomic_load(&ledger->bytes), 0);
+    ps_ledger_unref(ledger);
+}
+END_TEST
+
+START_TEST(there_is_an_end_to_pages_too)
+{
+    struct ps_ledger *ledger = make(0, 0);
+    struct ps_account *account = ps_ledger_find(ledger, 1);
+    ck_assert(ps_ledger_lend(ledger, account, PS_PAGES_LENT_MAX, 1));
+    ck_assert(!ps_ledger_lend(ledger, account, 1, 1));
+    ps_ledger_return(ledger, account, PS_PAGES_LENT_MAX, 1);
+    ps_ledger_unref(ledger);
+}
+END_TEST
+
+/* n greedy sessions come to hold total / (n + 1) each, though the first began with half of all. */
+START_TEST(greedy_sessions_come_to_even_shares_and_leave_one)
+{
+    static const uint32_t counts[] = {1, 2, 7, 63};
+    uint32_t n = counts[_i];
+    uint64_t each = 64 * 1024;
+    struct ps_ledger *ledger = make(UINT64_MAX / 2, 64 * MIB);
+    uint64_t numbers[64];
+    for (uint32_t i = 0; i < n; i++) {
+        numbers[i] = i + 1;
+    }
+    ps_ledger_sessions(ledger, numbers, n);
+    struct ps_rng rng = ps_rng_from(n);
+    uint32_t held[64] = {0};
+    while (ps_ledger_lend(ledger, ps_ledger_find(ledger, 1), 1, each)) {
+        held[0]++;
+    }
+    ck_assert_uint_eq(held[0] * each, 32 * MIB);
+    for (uint32_t try = 0; try < 400000; try++) { /* All calls take equally long. */
+        uint32_t i = (uint32_t)(ps_rng_next(&rng) % n);
+        struct ps_account *account = ps_ledger_find(ledger, i + 1);
+        if (held[i] > 0 && try % 2 == 0) {
+            ps_ledger_return(ledger, account, 1, each);
+            held[i]--;
+        }
+        while (ps_ledger_lend(ledger, account, 1, each)) {
+            held[i]++;
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t share = 64 * MIB / (n + 1) / each;
+        ck_assert_uint_ge(held[i] + 2, share);
+        ck_assert_uint_le(held[i], share + 2);
+        ps_ledger_return(ledger, ps_ledger_find(ledger, i + 1), held[i], held[i] * each);
+    }
+    ps_ledger_unref(ledger);
+}
+END_TEST
+
+START_TEST(the_fuller_the_longer_a_refused_caller_waits)
+{
+    struct ps_ledger *ledger = make(UINT64_MAX / 2, 64 * MIB);
+    uint32_t before = ps_ledger_retry_ms(ledger);
+    ck_assert_uint_eq(before, PS_RETRY_MS_MIN);
+    ck_assert(ps_ledger_lend(ledger, &ledger->strangers, 1, 32 * MIB));
+    uint32_t half = ps_ledger_retry_ms(ledger);
+    ck_assert_uint_gt(half, before);
+    ck_assert_uint_lt(half, PS_RETRY_MS_MAX);
+    ps_ledger_return(ledger, &ledger->strangers, 1, 32 * MIB);
+    ps_ledger_unref(ledger);
+}
+END_TEST
+
+/* gRPC may let go of a page when the call, the table and the server are gone. */
+START_TEST(a_page_may_come_back_after_everything_else_is_gone)
+{
+    struct ps_ledger *ledger = make(0, 0);
+    struct ps_dense_spec spec = {.name = "w",
+                                 .dtype = PS_DTYPE_F32,
+                                 .n_dims = 1,
+                                 .dims = {2000},
+                                 .n_elements = 2000,
+                                 .block_floats = 1024};
+    struct ps_dense *dense = NULL;
+    ck_assert_int_eq(ps_dense_create(&spec, &mem, &dense, NULL), PS_OK);
+    struct ps_account *account = ps_ledger_find(ledger, 1);
+    struct ps_loan *loan = ps_loan_create(&mem, ledger, account, 2);
+    ck_assert_ptr_nonnull(loan);
+    uint64_t n_bytes = 0;
+    for (uint32_t block = 0; block < 2; block++) {
+        ck_assert_int_eq(ps_dense_add_block(dense, block, NULL), PS_OK);
+        n_bytes += ps_loan_bytes(ps_dense_page(dense, block));
+    }
+    ck_assert(ps_ledger_lend(ledger, account, 2, n_bytes));
+    ps_loan_lend(loan, 0, dense, 0);
+    ps_loan_lend(loan, 1, dense, 1);
+    ps_loan_release(loan);
+    ps_dense_destroy(dense);
+    ps_ledger_unref(ledger);
+    ck_assert_uint_eq(atomic_load(&ledger->lent_bytes), n_bytes); /* The loan has it still. */
+    ps_loan_return(&loan->lent[1]);
+    ps_loan_return(&loan->lent[0]);
+    expect_nothing_left();
+}
+END_TEST
+
+Suite *suite_ledger(void)
+{
+    Suite *suite = suite_create("ledger");
+    TCase *tcase = tcase_create("ledger");
+    tcase_add_test(tcase, zero_means_the_preset);
+    tcase_add_test(tcase, an_account_is_found_while_its_session_is_open);
+    tcase_add_test(tcase, places_are_used_again_but_not_before_their_pages_are_back);
+    tcase_add_test(tcase, amounts_end_where_their_limits_say);
+    tcase_add_test(tcase, there_is_an_end_to_pages_too);
+    tcase_add_loop_test(tcase, greedy_sessions_come_to_even_shares_and_leave_one, 0, 4);
+    tcase_add_test(tcase, the_fuller_the_longer_a_refused_caller_waits);
+    tcase_add_test(tcase, a_page_may_come_back_after_everything_else_is_gone);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
