@@ -46,8 +46,6 @@ static void report_worker(struct ps_coord *coord, uint32_t member,
     struct coord_peer *peer = &coord->peers[member];
     if (report->stats != NULL) {
         peer->worker = *report->stats;
-        peer->worker.base.n_unknown_fields = 0; /* They stay with the message. */
-        peer->worker.base.unknown_fields = NULL;
     }
     note_loss(coord, peer, report);
     struct ps_coord_progress progress = {
@@ -65,10 +63,7 @@ static void report_server(struct ps_coord *coord, uint32_t member,
                           const Ps__V1__ServerReport *report)
 {
     if (report->stats != NULL) {
-        Ps__V1__ServerStats *stats = &coord->peers[member].server;
-        *stats = *report->stats;
-        stats->base.n_unknown_fields = 0; /* They stay with the message. */
-        stats->base.unknown_fields = NULL;
+        coord->peers[member].server = *report->stats;
     }
     struct ps_coord_acks acks = {
         .placement = report->placement_version,

@@ -273,10 +273,25 @@ static uint32_t find_table(const struct ps_coord *coord, const char *name)
     return n;
 }
 
-static enum ps_status admit_table(struct ps_coord *coord, const Ps__V1__TableDefinition *definition,
-                                  struct ps_layout *ret_layout, struct ps_error *err)
+/* All tables together, this one included: could a unit of every slot be pushed? */
+static enum ps_status check_slots(struct ps_layout_view view, struct ps_error *err)
 {
-    if (coord->core.catalogue_version >= PS_TABLES_MAX) {
+    for (uint32_t slot = 0; slot < PS_SLOTS; slot++) {
+        if (ps_layout_slot_fragments(view, slot) > PS_FRAGMENTS_MAX) {
+            return ps_fail(err, PS_ERR_INVALID,
+                           "with the tables before it slot %" PRIu32 " needs more than %u calls",
+                           slot, PS_FRAGMENTS_MAX);
+        }
+    }
+    return PS_OK;
+}
+
+/* On PS_OK its layout stands behind those of the tables before it. */
+static enum ps_status admit_table(struct ps_coord *coord, const Ps__V1__TableDefinition *definition,
+                                  struct ps_error *err)
+{
+    uint32_t number = (uint32_t)coord->core.catalogue_version;
+    if (number >= PS_TABLES_MAX) {
         return ps_fail(err, PS_ERR_INVALID, "there are %u tables, the most there may be",
                        PS_TABLES_MAX);
     }
@@ -285,42 +300,48 @@ static enum ps_status admit_table(struct ps_coord *coord, const Ps__V1__TableDef
                        definition->name, PS_DIMS_MAX, definition->n_shape);
     }
     enum ps_status status = ps_layout_table(definition->shape, (uint32_t)definition->n_shape,
-                                            coord->next_slot, ret_layout, err);
+                                            coord->next_slot, &coord->layouts[number], err);
     if (status == PS_OK && coord->options.check_table != NULL) {
         status = coord->options.check_table(definition, err);
+    }
+    if (status == PS_OK) {
+        status = check_slots(
+            (struct ps_layout_view){.tables = coord->layouts, .n_tables = number + 1}, err);
     }
     return status == PS_OK ? PS_OK : ps_wrap(err, status, "table %s", definition->name);
 }
 
-/* Check, and on PS_OK take `*definition` over unless an equal one is there. */
-static enum ps_status define(struct ps_coord *coord, Ps__V1__TableDefinition **definition,
+/* Check, and on PS_OK keep a copy unless an equal one is there. */
+static enum ps_status define(struct ps_coord *coord, Ps__V1__TableDefinition *definition,
                              uint32_t *ret_table, struct ps_error *err)
 {
-    if (*definition == NULL) {
+    if (definition == NULL) {
         return ps_fail(err, PS_ERR_INVALID, "no definition is given");
     }
-    enum ps_status status = coord_check_table(*definition, err);
+    enum ps_status status = coord_check_table(definition, err);
     if (status != PS_OK) {
         return status;
     }
-    (*definition)->dtype = PS__V1__TABLE_DTYPE__FLOAT32;
-    uint32_t number = find_table(coord, (*definition)->name);
+    definition->dtype = PS__V1__TABLE_DTYPE__FLOAT32;
+    uint32_t number = find_table(coord, definition->name);
     *ret_table = number;
     if (number < coord->core.catalogue_version) {
-        const char *field = coord_table_difference(coord->tables[number].definition, *definition);
+        const char *field = coord_table_difference(coord->tables[number].definition, definition);
         return field == NULL ? PS_OK
                              : ps_fail(err, PS_ERR_EXISTS, "table %s is defined with another %s",
-                                       (*definition)->name, field);
+                                       definition->name, field);
     }
-    struct ps_layout layout;
-    status = admit_table(coord, *definition, &layout, err);
+    status = admit_table(coord, definition, err);
     if (status != PS_OK) {
         return status;
     }
-    coord->tables[number] =
-        (struct coord_table){.definition = *definition, .first_slot = coord->next_slot};
-    *definition = NULL;
-    coord->next_slot = ps_layout_next_slot(&layout);
+    ProtobufCMessage *copy = ps_wire_copy(&definition->base, coord->options.mem);
+    if (copy == NULL) {
+        return ps_fail(err, PS_ERR_NOMEM, "no memory for table %s", definition->name);
+    }
+    coord->tables[number] = (struct coord_table){.definition = (Ps__V1__TableDefinition *)copy,
+                                                 .first_slot = coord->next_slot};
+    coord->next_slot = ps_layout_next_slot(&coord->layouts[number]);
     ps_coord_core_table(&coord->core);
     return PS_OK;
 }
@@ -332,7 +353,7 @@ static void define_table(struct coord_call *call, ProtobufCMessage *message)
     if (!identify(call, &request->session)) {
         return;
     }
-    if (define(call->coord, &request->definition, &call->table, &err) != PS_OK) {
+    if (define(call->coord, request->definition, &call->table, &err) != PS_OK) {
         fail_as(call, &err);
         return;
     }
@@ -359,24 +380,25 @@ static enum ps_status compare_job(const struct coord_definition *first,
                          : ps_fail(err, PS_ERR_EXISTS, "the job is defined with another %s", field);
 }
 
-/* Take `*job` over and cut its data. */
-static enum ps_status accept_job(struct ps_coord *coord, Ps__V1__JobDefinition **job,
+/* Keep a copy and cut its data. */
+static enum ps_status accept_job(struct ps_coord *coord, const Ps__V1__JobDefinition *job,
                                  const struct ps_lease_plan *plan, struct ps_error *err)
 {
     struct coord_definition *definition = &coord->definition;
     struct ps_mem *mem = coord->options.mem;
     void *pool = ps_mem_alloc(mem, PS_MEM_SESSIONS, ps_lease_pool_bytes(plan));
     struct coord_loss *losses = ps_mem_array(mem, PS_MEM_SESSIONS, plan->epochs, sizeof(*losses));
-    if (pool == NULL || losses == NULL) {
+    ProtobufCMessage *copy = ps_wire_copy(&job->base, mem);
+    if (pool == NULL || losses == NULL || copy == NULL) {
         ps_mem_free(pool);
         ps_mem_free(losses);
+        ps_wire_unpacked_free(copy);
         return ps_fail(err, PS_ERR_NOMEM, "no memory for %" PRIu32 " leases", plan->n_leases);
     }
     definition->pool_memory = pool;
     definition->losses = losses;
-    definition->units_asked = (*job)->units_per_lease;
-    definition->job = *job;
-    *job = NULL;
+    definition->units_asked = job->units_per_lease;
+    definition->job = (Ps__V1__JobDefinition *)copy;
     definition->job->units_per_lease = plan->units_per_lease;
     Ps__V1__Consistency *consistency = definition->job->consistency;
     consistency->version = 1;
@@ -412,7 +434,7 @@ static void define_job(struct coord_call *call, ProtobufCMessage *message)
     if (status == PS_OK && coord->definition.job != NULL) {
         status = compare_job(&coord->definition, request->definition, &err);
     } else if (status == PS_OK) {
-        status = accept_job(coord, &request->definition, &plan, &err);
+        status = accept_job(coord, request->definition, &plan, &err);
     }
     if (status != PS_OK) {
         fail_as(call, &err);
@@ -522,7 +544,7 @@ struct coord_kind {
     const char *path;
     const ProtobufCMessageDescriptor *request;
     uint32_t roles;
-    /** Answer the call, or park it. May take parts of `message` over, leaving NULL. */
+    /** Answer the call, or park it. */
     void (*handle)(struct coord_call *call, ProtobufCMessage *message);
 };
 

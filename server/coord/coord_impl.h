@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "cluster/layout.h"
 #include "coord/coord.h"
 #include "coord/coord_core.h"
 #include "coord/coord_state.h"
@@ -120,7 +121,8 @@ struct ps_coord {
     _Atomic uint32_t n_under_way; /* Calls and streams in our hands. */
     struct coord_row rows[PS_COORD_METHODS - 1];
     struct coord_table tables[PS_TABLES_MAX];
-    uint32_t next_slot; /* Where the next table starts. */
+    struct ps_layout layouts[PS_TABLES_MAX]; /* Of these. */
+    uint32_t next_slot;                      /* Where the next table starts. */
     struct coord_definition definition;
     struct coord_peer peers[PS_COORD_MEMBERS_MAX];
     enum ps_coord_job_state seen_state;                          /* Last written to the log. */

@@ -119,6 +119,183 @@ START_TEST(a_message_longer_than_a_call_is_refused_unread)
 }
 END_TEST
 
+/* ---- What a message becomes in memory ------------------------------------------------------- */
+
+/* Fill `to` with fields of number `field` and wire type 2 whose content is `inner`. */
+static void fill_fields(uint8_t *to, size_t n_bytes, uint32_t field, const uint8_t *inner,
+                        size_t n_inner)
+{
+    for (size_t at = 0; at + 2 + n_inner <= n_bytes; at += 2 + n_inner) {
+        to[at] = (uint8_t)(field << 3 | 2);
+        to[at + 1] = (uint8_t)n_inner;
+        if (n_inner > 0) {
+            memcpy(to + at + 2, inner, n_inner);
+        }
+    }
+}
+
+static const struct {
+    const char *name;
+    const ProtobufCMessageDescriptor *type;
+    uint32_t field;
+    uint8_t inner[8];
+    size_t n_inner;
+} bombs[] = {
+    {"empty members", &ps__v1__describe_reply__descriptor, 11, {0}, 0},
+    {"empty sessions", &ps__v1__open_sessions__descriptor, 2, {0}, 0},
+    {"ranges of a byte", &ps__v1__finished_leases__descriptor, 2, {8, 1}, 2},
+    {"unknown fields", &ps__v1__tick_request__descriptor, 15, {0}, 0},
+    {"an empty report, again and again", &ps__v1__tick_request__descriptor, 1, {0}, 0},
+    {"unknown fields of a report", &ps__v1__tick_request__descriptor, 1, {122, 0, 122, 0}, 4},
+};
+
+/* The heap sees more than the budget only by the costs of large blocks and ends of chunks. */
+START_TEST(a_message_of_nothings_ends_at_its_budget)
+{
+    static const size_t sizes[] = {64, 4096, 64 << 10, 1 << 20, 4 << 20};
+    static uint8_t message[4 << 20];
+    for (size_t i = 0; i < PS_ARRAY_LEN(sizes); i++) {
+        size_t n = sizes[i] - sizes[i] % (2 + bombs[_i].n_inner);
+        fill_fields(message, n, bombs[_i].field, bombs[_i].inner, bombs[_i].n_inner);
+        ps_mem_init(&mem);
+        mem.limit[PS_MEM_CALLS] = PS_WIRE_BUDGET(n) + PS_WIRE_BUDGET(n) / 8;
+        struct ps_slice slice = {.data = message, .n_bytes = n};
+        ProtobufCMessage *read = ps_wire_unpack(bombs[_i].type, &slice, 1, &mem);
+        uint64_t n_calls = mem.n_calls;
+        ps_wire_unpacked_free(read);
+        ck_assert_uint_eq(mem.used[PS_MEM_CALLS], 0);
+        mem.limit[PS_MEM_CALLS] = 0; /* It ended by its own budget, not by this one. */
+        read = ps_wire_unpack(bombs[_i].type, &slice, 1, &mem);
+        ck_assert_uint_eq(mem.n_calls, 2 * n_calls);
+        ps_wire_unpacked_free(read);
+    }
+}
+END_TEST
+
+static size_t pack_as_slice(const ProtobufCMessage *message, struct ps_slice *ret)
+{
+    static uint8_t large[1 << 20];
+    bool fits = false;
+    size_t n = ps_wire_pack(message, large, sizeof(large), &fits);
+    ck_assert(fits);
+    *ret = (struct ps_slice){.data = large, .n_bytes = n};
+    return n;
+}
+
+/* The largest of what we send ourselves, with little in each part. */
+START_TEST(our_own_lists_fit_their_budget)
+{
+    static uint8_t id[16] = {1};
+    static char name[] = "w";
+    static char live[] = "live";
+    static Ps__V1__Member members[2 * PS_SESSIONS_MAX];
+    static Ps__V1__Member *member_list[2 * PS_SESSIONS_MAX];
+    static Ps__V1__Table tables[PS_TABLES_MAX];
+    static Ps__V1__Table *table_list[PS_TABLES_MAX];
+    static Ps__V1__OpenSession sessions[PS_SESSIONS_MAX];
+    static Ps__V1__OpenSession *session_list[PS_SESSIONS_MAX];
+    static Ps__V1__LeaseRange ranges[PS_SESSIONS_MAX + 1];
+    static Ps__V1__LeaseRange *range_list[PS_SESSIONS_MAX + 1];
+    static Ps__V1__EpochProgress epochs[1024];
+    static Ps__V1__EpochProgress *epoch_list[1024];
+    uint64_t shape[1] = {1};
+    Ps__V1__WorkerStats stats = PS__V1__WORKER_STATS__INIT;
+    stats.units = stats.rows = stats.blocked_bound_us = stats.bytes_pushed = 1000;
+    Ps__V1__Optimizer optimizer = PS__V1__OPTIMIZER__INIT;
+    Ps__V1__TableDefinition definition = PS__V1__TABLE_DEFINITION__INIT;
+    optimizer.name = name;
+    definition.name = name;
+    definition.shape = shape;
+    definition.n_shape = 1;
+    definition.optimizer = &optimizer;
+    for (size_t i = 0; i < PS_ARRAY_LEN(members); i++) {
+        ps__v1__member__init(&members[i]);
+        members[i].name = name;
+        members[i].state = live;
+        members[i].session_number = i;
+        members[i].kind = PS__V1__SESSION_KIND__WORKER;
+        members[i].silent_ms = 200;
+        members[i].worker = &stats;
+        member_list[i] = &members[i];
+    }
+    for (size_t i = 0; i < PS_TABLES_MAX; i++) {
+        ps__v1__table__init(&tables[i]);
+        tables[i].definition = &definition;
+        table_list[i] = &tables[i];
+    }
+    for (size_t i = 0; i < PS_SESSIONS_MAX; i++) {
+        ps__v1__open_session__init(&sessions[i]);
+        sessions[i].session = (ProtobufCBinaryData){.data = id, .len = sizeof(id)};
+        session_list[i] = &sessions[i];
+    }
+    for (size_t i = 0; i < PS_ARRAY_LEN(ranges); i++) {
+        ps__v1__lease_range__init(&ranges[i]);
+        ranges[i].first = i;
+        range_list[i] = &ranges[i];
+    }
+    for (size_t i = 0; i < PS_ARRAY_LEN(epochs); i++) {
+        ps__v1__epoch_progress__init(&epochs[i]);
+        epochs[i].epoch = (uint32_t)i;
+        epochs[i].units = epochs[i].units_done = epochs[i].loss_rows = 1000;
+        epochs[i].loss_sum = 0.5;
+        epoch_list[i] = &epochs[i];
+    }
+    Ps__V1__Catalogue catalogue = PS__V1__CATALOGUE__INIT;
+    Ps__V1__DescribeReply reply = PS__V1__DESCRIBE_REPLY__INIT;
+    Ps__V1__OpenSessions open = PS__V1__OPEN_SESSIONS__INIT;
+    Ps__V1__FinishedLeases finished = PS__V1__FINISHED_LEASES__INIT;
+    Ps__V1__AttendState state = PS__V1__ATTEND_STATE__INIT;
+    catalogue.tables = table_list;
+    catalogue.n_tables = PS_TABLES_MAX;
+    reply.catalogue = &catalogue;
+    reply.members = member_list;
+    reply.n_members = PS_ARRAY_LEN(members);
+    reply.epochs = epoch_list;
+    reply.n_epochs = PS_ARRAY_LEN(epochs);
+    open.sessions = session_list;
+    open.n_sessions = PS_SESSIONS_MAX;
+    finished.ranges = range_list;
+    finished.n_ranges = PS_ARRAY_LEN(ranges);
+    state.catalogue = &catalogue;
+    state.sessions = &open;
+    state.finished = &finished;
+    const ProtobufCMessage *all[] = {&reply.base, &state.base, &catalogue.base, &open.base,
+                                     &finished.base};
+    for (size_t i = 0; i < PS_ARRAY_LEN(all); i++) {
+        struct ps_slice slice;
+        ps_mem_init(&mem);
+        (void)pack_as_slice(all[i], &slice);
+        ProtobufCMessage *read = ps_wire_unpack(all[i]->descriptor, &slice, 1, &mem);
+        ck_assert_msg(read != NULL, "%s does not fit", all[i]->descriptor->name);
+        ps_wire_unpacked_free(read);
+    }
+}
+END_TEST
+
+/* What a newer peer says is not kept, neither here nor in what is packed again. */
+START_TEST(unknown_fields_are_dropped_at_every_depth)
+{
+    /* definition { name "w", optimizer { 15: "x" }, 15: "yy" }, 15: "z" */
+    static const uint8_t message[] = {0x12, 12,   0x0a, 1,   'w', 0x3a, 3, 0x7a, 1,
+                                      'x',  0x7a, 2,    'y', 'y', 0x7a, 1, 'z'};
+    ps_mem_init(&mem);
+    struct ps_slice slice = {.data = message, .n_bytes = sizeof(message)};
+    ProtobufCMessage *read =
+        ps_wire_unpack(&ps__v1__define_table_request__descriptor, &slice, 1, &mem);
+    ck_assert_ptr_nonnull(read);
+    const Ps__V1__TableDefinition *definition = ((Ps__V1__DefineTableRequest *)read)->definition;
+    ck_assert_str_eq(definition->name, "w");
+    ck_assert_ptr_nonnull(definition->optimizer);
+    ck_assert_uint_eq(protobuf_c_message_get_packed_size(read), 2 + 3 + 2);
+    ProtobufCMessage *copy = ps_wire_copy(&definition->base, &mem);
+    ck_assert_ptr_nonnull(copy);
+    ps_wire_unpacked_free(read);
+    ck_assert_str_eq(((Ps__V1__TableDefinition *)copy)->name, "w");
+    ps_wire_unpacked_free(copy);
+    ck_assert_uint_eq(mem.used[PS_MEM_CALLS], 0);
+}
+END_TEST
+
 Suite *suite_pack(void)
 {
     Suite *suite = suite_create("pack");
@@ -129,6 +306,10 @@ Suite *suite_pack(void)
     tcase_add_test(tcase, damage_gives_null_and_no_leak);
     tcase_add_test(tcase, a_refused_allocation_gives_null_and_no_leak);
     tcase_add_test(tcase, a_message_longer_than_a_call_is_refused_unread);
+    tcase_add_loop_test(tcase, a_message_of_nothings_ends_at_its_budget, 0,
+                        (int)PS_ARRAY_LEN(bombs));
+    tcase_add_test(tcase, our_own_lists_fit_their_budget);
+    tcase_add_test(tcase, unknown_fields_are_dropped_at_every_depth);
     suite_add_tcase(suite, tcase);
     return suite;
 }
