@@ -22,6 +22,7 @@
     X(calls_open,               GAUGE,   "Pushes and pulls under way now.")                        \
     X(calls_open_bytes,         GAUGE,   "Bytes of these and of pages on loan.")                   \
     X(pages_lent_bytes,         GAUGE,   "Bytes of pages that the transport still sends.")         \
+    X(messages_malformed_total, COUNTER, "Messages to or of the coordinator that made no sense.")  \
     X(not_finite_total,         COUNTER, "Pushes refused since a value was NaN or infinite.")      \
     X(blocked_us_total,         COUNTER, "Microseconds that pulls have been parked.")              \
     X(bytes_pushed_total,       COUNTER, "Payload bytes of pushes.")                               \

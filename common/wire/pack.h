@@ -18,8 +18,8 @@
 
 /**
  * What a message of `n_bytes` may take in memory; the heap's own costs are an eighth on top. Fields
- * of ours take up to four times their bytes, lists of small parts more: the least is for the longest
- * of these (a cluster described with all its members and tables).
+ * of ours take up to four times their bytes, lists of small parts more: the least is for the
+ * longest of these (a cluster described with all its members and tables).
  */
 #define PS_WIRE_BUDGET(n_bytes) (4 * (size_t)(n_bytes) + PS_WIRE_BUDGET_LEAST)
 #define PS_WIRE_BUDGET_LEAST    ((size_t)256 << 10)

@@ -124,14 +124,18 @@ static void observe(struct ps_coord *coord)
  */
 static bool write_changes(struct ps_coord *coord)
 {
-    if (!coord->core.dirty || coord->store_lost) {
+    if (!(coord->core.dirty || coord->to_prove) || coord->store_lost) {
         return true;
     }
     struct ps_error err;
     enum ps_status status = coord_store(coord, &err);
     if (status == PS_OK) {
         coord->core.dirty = false;
+        coord->to_prove = false;
         return true;
+    }
+    if (status == PS_ERR_NOMEM && !coord->core.dirty) {
+        return true; /* Nothing is to be written; the proof comes with the next flush. */
     }
     if (status == PS_ERR_NOMEM) {
         ps_log(PS_LOG_WARN, "coordinator.waits", "why=\"%s\"", err.text);

@@ -6,6 +6,7 @@
  * or not be sent because the peer is slow, is made good by the next.
  */
 #include <inttypes.h>
+#include <math.h>
 
 #include "base/assert.h"
 #include "coord/coord_impl.h"
@@ -35,7 +36,11 @@ static void note_loss(struct ps_coord *coord, struct coord_peer *peer,
         return; /* A repeat. */
     }
     struct coord_loss *total = &coord->definition.losses[report->loss_epoch];
-    total->sum += report->loss_sum - own->loss.sum;
+    double sum = total->sum + (report->loss_sum - own->loss.sum);
+    if (report->loss_rows > 2 * coord->core.pool.plan.rows || !isfinite(sum)) {
+        return; /* Nonsense, or a model that diverged: the sum of the others stays readable. */
+    }
+    total->sum = sum;
     total->rows += report->loss_rows - own->loss.rows;
     own->loss = (struct coord_loss){report->loss_sum, report->loss_rows};
 }
@@ -78,9 +83,12 @@ static void report_server(struct ps_coord *coord, uint32_t member,
 bool coord_report(struct ps_coord *coord, uint32_t member, const Ps__V1__AttendReport *report)
 {
     uint64_t now_ms = ps_exec_now_ms(coord->options.exec);
-    if (report->term > coord->term) {
-        ps_coord_core_stop(&coord->core, now_ms, "another coordinator has a higher term");
-        return true;
+    if (report->term > coord->term && now_ms - coord->proved_ms >= PS_COORD_PROVE_MS) {
+        /* Anybody can say so: the store knows. If there is another one, our next write fails. */
+        ps_log(PS_LOG_WARN, "coordinator.challenged", "term=%" PRIu64 " claimed=%" PRIu64,
+               coord->term, report->term);
+        coord->proved_ms = now_ms;
+        coord->to_prove = true;
     }
     /* News for an earlier coordinator says nothing about ours; whoever has heard none yet (0) has
      * none to give. */
@@ -98,6 +106,14 @@ bool coord_report(struct ps_coord *coord, uint32_t member, const Ps__V1__AttendR
 
 /* ---- Out ----------------------------------------------------------------------------------- */
 
+static void end_stream(struct coord_attend *attend, enum ps_status status)
+{
+    if (!attend->ended) {
+        attend->ended = true;
+        ps_stream_close(attend->stream, status);
+    }
+}
+
 static void send_state(struct coord_attend *attend, const struct coord_told *now)
 {
     struct ps_coord *coord = attend->coord;
@@ -114,7 +130,16 @@ static void send_state(struct coord_attend *attend, const struct coord_told *now
 
 static void tell(struct coord_attend *attend, uint64_t now_ms)
 {
-    if (attend->ended || (attend->member == PS_COORD_NOBODY && !attend->unknown)) {
+    if (attend->ended) {
+        return;
+    }
+    /* Whoever speaks for no session has time to say for which, or to hear that it is none. */
+    if (attend->member == PS_COORD_NOBODY &&
+        now_ms - attend->arrived_ms > attend->coord->core.options.times.silence_ms) {
+        end_stream(attend, PS_ERR_FENCED);
+        return;
+    }
+    if (attend->member == PS_COORD_NOBODY && !attend->unknown) {
         return;
     }
     /* With steps of a tick this comes at least once a heartbeat, and seldom twice. */
@@ -141,14 +166,6 @@ void coord_attends_tell(struct ps_coord *coord)
 }
 
 /* ---- In ------------------------------------------------------------------------------------ */
-
-static void end_stream(struct coord_attend *attend, enum ps_status status)
-{
-    if (!attend->ended) {
-        attend->ended = true;
-        ps_stream_close(attend->stream, status);
-    }
-}
 
 /* Let go of the member, if it is still this stream's. */
 static void unbind(struct coord_attend *attend)
@@ -210,6 +227,7 @@ static void run_message(struct ps_mail *mail)
         ProtobufCMessage *message =
             coord_unpack(coord, &ps__v1__attend_report__descriptor, arrival->msg);
         if (message == NULL) {
+            ps_metric_add(coord->options.metrics, PS_METRIC_messages_malformed_total, 1);
             end_stream(attend, PS_ERR_INVALID);
         } else {
             take_report(attend, (const Ps__V1__AttendReport *)message);
@@ -261,12 +279,19 @@ static void run_arrived(struct ps_mail *mail)
 {
     struct coord_attend *attend = PS_CONTAINER_OF(mail, struct coord_attend, arrived);
     static const struct ps_stream_events events = {.message = on_message, .closed = on_closed};
+    attend->arrived_ms = ps_exec_now_ms(attend->coord->options.exec);
     ps_list_append(&attend->coord->attends, &attend->node);
     ps_stream_start(attend->stream, &events, attend);
     if (attend->coord->stopped) {
         end_stream(attend, PS_ERR_UNAVAIL);
     }
 }
+
+/* A stream that is refused is a debt like any other until it has closed. */
+struct refusal {
+    struct ps_coord *coord;
+    struct ps_stream *stream;
+};
 
 static void drop_message(void *arg PS_UNUSED, struct ps_msg *msg)
 {
@@ -275,17 +300,37 @@ static void drop_message(void *arg PS_UNUSED, struct ps_msg *msg)
 
 static void drop_stream(void *arg, enum ps_status status PS_UNUSED)
 {
-    ps_stream_release(arg);
+    struct refusal *refusal = arg;
+    struct ps_coord *coord = refusal->coord;
+    ps_stream_release(refusal->stream);
+    ps_mem_free(refusal);
+    atomic_fetch_sub_explicit(&coord->n_under_way, 1, memory_order_acq_rel);
+}
+
+static void refuse_stream(struct ps_coord *coord, struct ps_stream *stream)
+{
+    static const struct ps_stream_events refused = {.message = drop_message, .closed = drop_stream};
+    struct refusal *refusal =
+        ps_mem_alloc_beyond(coord->options.mem, PS_MEM_CALLS, sizeof(*refusal));
+    PS_ASSERT(refusal != NULL); /* Tiny and beyond the budget: the machine itself has no memory. */
+    *refusal = (struct refusal){.coord = coord, .stream = stream};
+    atomic_fetch_add_explicit(&coord->n_under_way, 1, memory_order_relaxed);
+    ps_metric_add(coord->options.metrics, PS_METRIC_calls_busy_total, 1);
+    ps_stream_start(stream, &refused, refusal);
+    ps_stream_close(stream, PS_ERR_BUSY);
 }
 
 static void accept_attend(void *arg, struct ps_stream *stream)
 {
-    static const struct ps_stream_events refused = {.message = drop_message, .closed = drop_stream};
     struct ps_coord *coord = arg;
+    if (!coord_take_hold(coord)) {
+        refuse_stream(coord, stream);
+        return;
+    }
     struct coord_attend *attend = ps_mem_alloc(coord->options.mem, PS_MEM_CALLS, sizeof(*attend));
     if (attend == NULL) {
-        ps_stream_start(stream, &refused, stream);
-        ps_stream_close(stream, PS_ERR_NOMEM);
+        refuse_stream(coord, stream);
+        atomic_fetch_sub_explicit(&coord->n_under_way, 1, memory_order_acq_rel);
         return;
     }
     attend->coord = coord;
@@ -294,7 +339,6 @@ static void accept_attend(void *arg, struct ps_stream *stream)
     attend->arrived.run = run_arrived;
     attend->left.run = run_left;
     ps_list_init(&attend->node);
-    atomic_fetch_add_explicit(&coord->n_under_way, 1, memory_order_relaxed);
     ps_exec_post(coord->options.exec, &attend->arrived);
 }
 

@@ -16,6 +16,16 @@
 #include "obs/log.h"
 #include "wire/pack.h"
 
+bool coord_take_hold(struct ps_coord *coord)
+{
+    uint32_t before = atomic_fetch_add_explicit(&coord->n_under_way, 1, memory_order_relaxed);
+    if (before < PS_COORD_UNDER_WAY_MAX) {
+        return true;
+    }
+    atomic_fetch_sub_explicit(&coord->n_under_way, 1, memory_order_acq_rel);
+    return false;
+}
+
 /* ---- Answering ----------------------------------------------------------------------------- */
 
 static void let_go(struct coord_call *call)
@@ -60,12 +70,23 @@ static void run_deadline(struct ps_timer *timer)
     coord_changed(call->coord);
 }
 
+/* Calls of its session that wait; of nobody's they are answered by the next flush. */
+static uint32_t count_parked(const struct coord_call *call)
+{
+    uint32_t n = 0;
+    ps_list_for_each (at, &call->coord->parked) {
+        const struct coord_call *other = PS_CONTAINER_OF(at, struct coord_call, node);
+        n += !ps_id_none(&call->session) && ps_id_equal(&other->session, &call->session);
+    }
+    return n;
+}
+
 /* Have it answered by flush: at once if it can be, else when it can, at the latest when the caller
  * is about to give up. */
 static void park(struct coord_call *call, void (*answer)(struct coord_call *call))
 {
     struct ps_coord *coord = call->coord;
-    if (coord->n_parked >= PS_COORD_PARKED_MAX) {
+    if (coord->n_parked >= PS_COORD_PARKED_MAX || count_parked(call) >= PS_COORD_PARKED_EACH) {
         coord_call_fail(call, PS_ERR_BUSY, "too many calls wait already");
         return;
     }
@@ -575,6 +596,7 @@ static void run_call(struct ps_mail *mail)
     ProtobufCMessage *message =
         coord_unpack(coord, call->kind->request, ps_call_request(call->call));
     if (message == NULL) {
+        ps_metric_add(coord->options.metrics, PS_METRIC_messages_malformed_total, 1);
         coord_call_fail(call, PS_ERR_INVALID, "the request is malformed or too long");
         return;
     }
@@ -588,9 +610,15 @@ static void on_call(void *arg, struct ps_call *ps_call)
 {
     const struct coord_row *row = arg;
     struct ps_coord *coord = row->coord;
+    if (!coord_take_hold(coord)) {
+        ps_metric_add(coord->options.metrics, PS_METRIC_calls_busy_total, 1);
+        ps_call_finish(ps_call, PS_ERR_BUSY, NULL, "the coordinator has too many calls: slow down");
+        return;
+    }
     struct coord_call *call = ps_mem_alloc(coord->options.mem, PS_MEM_CALLS, sizeof(*call));
     if (call == NULL) {
-        ps_call_finish(ps_call, PS_ERR_NOMEM, NULL, "no memory for the call");
+        ps_call_finish(ps_call, PS_ERR_BUSY, NULL, "no memory for one more call: slow down");
+        atomic_fetch_sub_explicit(&coord->n_under_way, 1, memory_order_acq_rel);
         return;
     }
     call->coord = coord;
@@ -600,7 +628,6 @@ static void on_call(void *arg, struct ps_call *ps_call)
     call->mail.run = run_call;
     ps_list_init(&call->node);
     ps_timer_init(&call->deadline, run_deadline);
-    atomic_fetch_add_explicit(&coord->n_under_way, 1, memory_order_relaxed);
     ps_exec_post(coord->options.exec, &call->mail);
 }
 

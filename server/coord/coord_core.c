@@ -335,17 +335,29 @@ static void stage(struct ps_coord_core *core, struct ps_coord_member *member,
     }
 }
 
+/*
+ * A step is a unit, so the clock of a holder goes as far as its units since the lease was lent and
+ * no further, whatever it says: a min clock that has risen never falls, so one wrong number would
+ * open every gate for good. An idle session's clock is the one that it has earned.
+ */
+static void advance_clock(struct ps_coord_member *member, const struct ps_coord_progress *progress)
+{
+    uint32_t n_units =
+        progress->units_done > member->lease_units ? progress->units_done - member->lease_units : 0;
+    uint64_t most = member->lease_clock + n_units;
+    uint64_t clock = progress->clock < most ? progress->clock : most;
+    member->clock = clock > member->clock ? clock : member->clock;
+}
+
 /* The next lease comes in the same event, so a session that goes on never stops to count. */
 static void apply_progress(struct ps_coord_core *core, struct ps_coord_member *member,
                            const struct ps_coord_progress *progress)
 {
-    if (member->clock < progress->clock) {
-        member->clock = progress->clock;
-    }
     if (member->lease == 0 ||
         progress->units_done > ps_lease_at(&core->pool.plan, member->lease).n_units) {
         return;
     }
+    advance_clock(member, progress);
     ps_coord_advance(core, member, progress->units_done);
     if (member->lease == 0) {
         (void)ps_coord_lend(core, member); /* None is left: it is idle. */

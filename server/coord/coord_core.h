@@ -115,7 +115,8 @@ struct ps_coord_member {
     uint64_t closed_version; /* Sessions list without it; 0: none yet. */
     uint64_t clock;
     uint64_t lease;       /* 0: idle. */
-    uint64_t lease_clock; /* The clock when it was lent. */
+    uint64_t lease_clock; /* The clock when it was lent, */
+    uint32_t lease_units; /*   and how many of its units were done then. */
     struct ps_coord_staged staged;
     uint32_t server; /* Servers: index in the placement. */
     struct ps_coord_acks acks;

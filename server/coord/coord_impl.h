@@ -24,9 +24,12 @@
 #include "coord/coord_state.h"
 #include "coordinator.pb-c.h"
 
-#define PS_COORD_REQUEST_BYTES_MAX (1u << 20)             /* A definition is far smaller. */
-#define PS_COORD_PARKED_MAX        (2u * PS_SESSIONS_MAX) /* Calls that wait for something. */
-#define PS_COORD_TICK_MS           (PS_HEARTBEAT_MS / 2)  /* Time passes in steps of this. */
+#define PS_COORD_REQUEST_BYTES_MAX (1u << 20) /* A definition is far smaller. */
+#define PS_COORD_PARKED_EACH       16u        /* Calls of a session that wait for something, */
+#define PS_COORD_PARKED_MAX        (PS_COORD_PARKED_EACH * PS_SESSIONS_MAX) /*   and of all. */
+#define PS_COORD_UNDER_WAY_MAX     (2u * PS_COORD_PARKED_MAX) /* Calls and streams in our hands. */
+#define PS_COORD_PROVE_MS          1000u /* Whoever names a higher term costs a write so often. */
+#define PS_COORD_TICK_MS           (PS_HEARTBEAT_MS / 2) /* Time passes in steps of this. */
 
 /* A stream of Attend. Made when it is opened, gone when it has closed. */
 struct coord_attend {
@@ -40,6 +43,7 @@ struct coord_attend {
     bool ended;             /* We have closed it; `closed` is to come. */
     struct coord_told told; /* What it knows. */
     uint64_t told_ms;
+    uint64_t arrived_ms;
 };
 
 struct coord_kind; /* A unary method. */
@@ -112,6 +116,8 @@ struct ps_coord {
     struct ps_store_stamp stamp;
     bool stopped;    /* By ps_coord_stop. */
     bool store_lost; /* Nothing that is not in the store may be told any more. */
+    bool to_prove;   /* Somebody names a higher term: the store must say that ours stands. */
+    uint64_t proved_ms;
     struct ps_timer tick;
     struct ps_mail flush;
     bool flush_posted;
@@ -152,6 +158,11 @@ void coord_calls_answer(struct ps_coord *coord);
 void coord_calls_stop(struct ps_coord *coord);
 /** Callers that still wait to be let in are alive. */
 void coord_calls_keep_alive(struct ps_coord *coord, uint64_t now_ms);
+/**
+ * Take one more call or stream into our hands; false: there are too many. Any thread. `n_under_way`
+ * is to be counted down when it is let go.
+ */
+PS_MUST_CHECK bool coord_take_hold(struct ps_coord *coord);
 /** Answer and let go; the struct is gone afterwards. */
 void coord_call_reply(struct coord_call *call, const ProtobufCMessage *message);
 void coord_call_fail(struct coord_call *call, enum ps_status status, const char *reason);

@@ -178,6 +178,7 @@ bool ps_coord_lend(struct ps_coord_core *core, struct ps_coord_member *member)
     member->lease = id;
     member->clock = larger(member->clock, core->min_clock);
     member->lease_clock = member->clock;
+    member->lease_units = ps_lease_units_done(&core->pool, id);
     member->staged = (struct ps_coord_staged){0};
     core->n_lent++;
     return true;

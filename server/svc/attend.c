@@ -14,11 +14,14 @@
 #define GIVE_UP_MS      10000u
 #define JOIN_PATIENCE   3u    /* Times give_up_ms: servers may start before their coordinator. */
 #define LOG_FIRST_MS    1000u /* Shorter outages are not worth a line. */
-#define REPORT_BYTES    1024u /* A server's report; the longest is about 200. */
+#define REPORT_BYTES    1024u /* A server's report; the longest is about 300. */
+#define UPDATES_MAX     16u /* In the lanes at a time; then messages wait, and the stream stalls. */
+#define STOP_WAIT_MS    300u /* For a coordinator to end the stream in peace. */
 
 /* A message on its way from a transport thread to the executor. */
 struct arrival {
     struct ps_mail mail;
+    struct ps_list node; /* Of attend->waiting. */
     struct ps_attend *attend;
     struct ps_msg *msg;
 };
@@ -128,17 +131,14 @@ static void send_report(struct ps_attend *attend)
     (void)ps_stream_send(attend->stream, &out); /* Refused: the next heartbeat repeats it. */
 }
 
-void ps_attend_update_done(struct ps_attend *attend, const struct ps_lane_update *update)
+static void note_update(struct ps_attend *attend, const struct ps_lane_update *update)
 {
     struct ps_attend_acked *acked = &attend->acked;
-    PS_ASSERT(attend->n_updates > 0);
-    attend->n_updates--;
     if (atomic_load(&update->status) != PS_OK) {
         struct ps_error err;
         (void)ps_fail(&err, (enum ps_status)atomic_load(&update->status),
                       "this server cannot hold its part of the tables");
         ps_attend_lose(attend, &err);
-        stop_if_idle(attend);
         return;
     }
     if (update->has_placement) {
@@ -167,7 +167,6 @@ void ps_attend_update_done(struct ps_attend *attend, const struct ps_lane_update
     if (news) {
         send_report(attend);
     }
-    stop_if_idle(attend);
 }
 
 /* ---- The stream ----------------------------------------------------------------------------- */
@@ -248,9 +247,8 @@ static void take_state(struct ps_attend *attend, const Ps__V1__AttendState *stat
     }
 }
 
-static void run_arrival(struct ps_mail *mail)
+static void take_arrival(struct arrival *arrival)
 {
-    struct arrival *arrival = PS_CONTAINER_OF(mail, struct arrival, mail);
     struct ps_attend *attend = arrival->attend;
     if (!attend->stopping && !attend->deaf && attend->view.lost.status == PS_OK) {
         Ps__V1__AttendState *state = (Ps__V1__AttendState *)ps_wire_unpack(
@@ -260,11 +258,40 @@ static void run_arrival(struct ps_mail *mail)
             take_state(attend, state);
             ps_wire_unpacked_free(&state->base);
         } else {
+            ps_metric_add(attend->options.metrics, PS_METRIC_messages_malformed_total, 1);
             start_over(attend, PS_ERR_CORRUPT);
         }
     }
     ps_msg_unref(arrival->msg);
     ps_mem_free(arrival);
+}
+
+/* Lanes that are slow must not be filled with news: the messages wait, in their order. */
+static void take_waiting(struct ps_attend *attend)
+{
+    while (!ps_list_empty(&attend->waiting) &&
+           (attend->n_updates < UPDATES_MAX || attend->stopping)) {
+        struct arrival *arrival = PS_CONTAINER_OF(attend->waiting.next, struct arrival, node);
+        ps_list_remove(&arrival->node);
+        take_arrival(arrival);
+    }
+}
+
+void ps_attend_update_done(struct ps_attend *attend, const struct ps_lane_update *update)
+{
+    PS_ASSERT(attend->n_updates > 0);
+    attend->n_updates--;
+    note_update(attend, update);
+    take_waiting(attend);
+    stop_if_idle(attend);
+}
+
+static void run_arrival(struct ps_mail *mail)
+{
+    struct arrival *arrival = PS_CONTAINER_OF(mail, struct arrival, mail);
+    ps_list_init(&arrival->node);
+    ps_list_append(&arrival->attend->waiting, &arrival->node);
+    take_waiting(arrival->attend);
 }
 
 /* On a transport thread, as the two below. */
@@ -294,6 +321,7 @@ static void run_stream_closed(struct ps_mail *mail)
     struct ps_attend *attend = PS_CONTAINER_OF(mail, struct ps_attend, stream_closed);
     ps_stream_release(attend->stream);
     attend->stream = NULL;
+    ps_timer_stop(attend->options.exec, &attend->stop_timer);
     retry_later(attend);
     stop_if_idle(attend);
 }
@@ -455,6 +483,17 @@ static void run_timer(struct ps_timer *timer)
     ps_timer_start(attend->options.exec, &attend->timer, waiting ? 20 : PS_HEARTBEAT_MS);
 }
 
+/* A coordinator that hangs does not end the stream: then we break it. */
+static void run_stop_timer(struct ps_timer *timer)
+{
+    struct ps_attend *attend = PS_CONTAINER_OF(timer, struct ps_attend, stop_timer);
+    if (attend->stream != NULL) {
+        ps_log(PS_LOG_WARN, "coordinator.silent",
+               "address=\"%s\" why=\"it does not end the stream\"", attend->coordinator);
+        ps_stream_close(attend->stream, PS_ERR_CANCELED);
+    }
+}
+
 static bool copy_text(char *to, size_t n_room, const char *from)
 {
     size_t n = strlen(from);
@@ -493,6 +532,8 @@ enum ps_status ps_attend_create(const struct ps_attend_options *options, struct 
     attend->rng = ps_rng_from(options->seed);
     attend->join_done.run = run_join_done;
     attend->heard_ms = ps_exec_now_ms(options->exec);
+    ps_list_init(&attend->waiting);
+    ps_timer_init(&attend->stop_timer, run_stop_timer);
     ps_timer_init(&attend->timer, run_timer);
     ps_timer_start(options->exec, &attend->timer, 0);
     *ret = attend;
@@ -510,8 +551,10 @@ void ps_attend_stop(struct ps_attend *attend, void (*done)(void *arg), void *arg
     attend->stop_done = done;
     attend->stop_arg = arg;
     ps_timer_stop(attend->options.exec, &attend->timer);
+    take_waiting(attend);
     if (attend->stream != NULL) {
         ps_stream_close(attend->stream, PS_OK);
+        ps_timer_start(attend->options.exec, &attend->stop_timer, STOP_WAIT_MS);
     }
     if (attend->joining) {
         ps_request_cancel(attend->channel, &attend->join);
@@ -524,6 +567,8 @@ void ps_attend_destroy(struct ps_attend *attend)
     if (attend == NULL) {
         return;
     }
+    attend->stopping = true;
+    take_waiting(attend); /* Lets them go. */
     ps_channel_close(attend->channel);
     ps_mem_free(attend);
 }

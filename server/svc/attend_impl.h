@@ -4,6 +4,7 @@
  * svc/attend_impl.h — the inside of attending, shared by attend.c (joining, stream, reports) and
  * attend_state.c (states into updates of lanes). Nobody else includes it.
  */
+#include "base/list.h"
 #include "base/rng.h"
 #include "cluster/backoff.h"
 #include "coordinator.pb-c.h"
@@ -44,8 +45,10 @@ struct ps_attend {
     uint64_t term;
     uint64_t generation;
     struct ps_attend_acked acked;
-    uint32_t n_tables;  /* Written to the catalogue; published when the lanes have them. */
-    uint32_t n_updates; /* Under way in the lanes. */
+    uint32_t n_tables;      /* Written to the catalogue; published when the lanes have them. */
+    uint32_t n_updates;     /* Under way in the lanes. */
+    struct ps_list waiting; /* Messages that have arrived, while UPDATES_MAX updates are. */
+    struct ps_timer stop_timer;
     bool stopping;
     void (*stop_done)(void *arg);
     void *stop_arg;

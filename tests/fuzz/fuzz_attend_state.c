@@ -32,6 +32,7 @@ static void open_all(void)
     mem.limit[PS_MEM_PAGES] = PAGES_BYTES;
     ps_inline_exec_init(&exec, clock_ns, NULL);
     memset(&attend, 0, sizeof(attend));
+    ps_list_init(&attend.waiting);
     atomic_store(&catalogue.n_tables, 0);
     struct ps_lane_options options = {.exec = &exec.base,
                                       .mem = &mem,

@@ -70,6 +70,7 @@ Suite *suite_store(void);
 Suite *suite_define(void);
 Suite *suite_foreign(void);
 Suite *suite_coord(void);
+Suite *suite_hostile(void);
 
 /** A coordinator for `n_servers` servers over `store`, which the rig then owns. */
 void rig_start(struct rig *rig, struct ps_store *store, uint32_t n_servers);

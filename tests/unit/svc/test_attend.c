@@ -9,7 +9,7 @@
 #include "obs/log.h"
 #include "port/direct.h"
 #include "suites.h"
-#include "svc/attend.h"
+#include "svc/attend_impl.h"
 #include "wire/pack.h"
 
 #define LANES   2u
@@ -19,6 +19,8 @@
 
 static struct ps_mem mem;
 static struct ps_inline_exec exec;
+static struct ps_inline_exec lane_exec; /* Turned by hand. */
+static bool lanes_apart;                /* Of the next start: lanes run there. */
 static uint64_t now_ns;
 static struct ps_direct *direct;
 static struct ps_listener *listener;
@@ -37,6 +39,7 @@ static enum ps_status join_answer;
 static uint32_t join_protocol;
 static uint8_t wanted_cluster; /* First byte, as of the next; 0: none. */
 static uint8_t asked_cluster;
+static bool hangs; /* It does not end a stream that the server has ended. */
 static uint32_t n_joins;
 static uint32_t n_streams;
 static uint32_t n_reports;
@@ -111,8 +114,10 @@ static void on_closed(void *arg, enum ps_status status)
 {
     (void)arg;
     (void)status;
-    ps_stream_release(stream);
-    stream = NULL;
+    if (!hangs) {
+        ps_stream_release(stream);
+        stream = NULL;
+    }
 }
 
 static void on_attend(void *arg, struct ps_stream *accepted)
@@ -165,6 +170,7 @@ static void start(void)
     n_joins = n_streams = n_reports = n_changed = n_stopped = 0;
     now_ns = 5000000000;
     ps_inline_exec_init(&exec, clock_ns, NULL);
+    ps_inline_exec_init(&lane_exec, clock_ns, NULL);
     direct = ps_direct_create(&exec.base);
     struct ps_transport *transport = ps_direct_transport(direct);
     ck_assert_int_eq(ps_listener_open(transport,
@@ -173,7 +179,7 @@ static void start(void)
                                       &listener, NULL),
                      PS_OK);
     for (uint32_t i = 0; i < LANES; i++) {
-        struct ps_lane_options options = {.exec = &exec.base,
+        struct ps_lane_options options = {.exec = lanes_apart ? &lane_exec.base : &exec.base,
                                           .mem = &mem,
                                           .committer = &ps_commit_at_once,
                                           .catalogue = &catalogue,
@@ -210,13 +216,8 @@ static void open_all(void)
     ck_assert_ptr_nonnull(stream);
 }
 
-static void close_all(void)
+static void close_rest(void)
 {
-    ps_attend_stop(attend, stopped, NULL);
-    pass_ms(50);
-    ck_assert_uint_eq(n_stopped, 1);
-    ck_assert_ptr_null(stream);
-    ps_attend_destroy(attend);
     ps_listener_stop(listener, 0);
     ps_inline_exec_pump(&exec);
     ps_listener_close(listener);
@@ -228,6 +229,16 @@ static void close_all(void)
     for (uint32_t c = 0; c < PS_MEM_CLASS_COUNT; c++) {
         ck_assert_uint_eq(atomic_load(&mem.used[c]), 0);
     }
+}
+
+static void close_all(void)
+{
+    ps_attend_stop(attend, stopped, NULL);
+    pass_ms(50);
+    ck_assert_uint_eq(n_stopped, 1);
+    ck_assert_ptr_null(stream);
+    ps_attend_destroy(attend);
+    close_rest();
 }
 
 static struct ps_attend_view view(void)
@@ -603,6 +614,58 @@ START_TEST(stopping_while_joining_ends_too)
 }
 END_TEST
 
+START_TEST(stopping_does_not_wait_for_a_coordinator_that_hangs)
+{
+    open_all();
+    hangs = true;
+    ps_attend_stop(attend, stopped, NULL);
+    pass_ms(200);
+    ck_assert_uint_eq(n_stopped, 0); /* It is given time to end in peace. */
+    pass_ms(200);
+    ck_assert_uint_eq(n_stopped, 1);
+    hangs = false;
+    on_closed(NULL, PS_OK);
+    ps_attend_destroy(attend);
+    close_rest();
+}
+END_TEST
+
+/* A coordinator that talks faster than the lanes listen fills its own stream, not the lanes. */
+START_TEST(news_waits_while_the_lanes_are_behind_and_keeps_its_order)
+{
+    lanes_apart = true;
+    open_all();
+    for (uint64_t clock = 1; clock <= 40; clock++) {
+        Ps__V1__AttendState state = plain(1);
+        state.min_clock = clock;
+        say(&state);
+        ck_assert_uint_le(attend->n_updates, 16);
+    }
+    say_all(1);
+    ck_assert_uint_eq(attend->n_updates, 16);
+    for (uint32_t i = 0; i < 10; i++) {
+        ps_inline_exec_pump(&lane_exec);
+        ps_inline_exec_pump(&exec);
+    }
+    ck_assert_uint_eq(attend->n_updates, 0);
+    ck_assert_uint_eq(seen.placement, 1);
+    for (uint64_t clock = 41; clock <= 80; clock++) { /* And what waits is let go at a stop. */
+        Ps__V1__AttendState state = plain(1);
+        state.min_clock = clock;
+        say(&state);
+    }
+    ps_attend_stop(attend, stopped, NULL);
+    pass_ms(50);
+    ck_assert_uint_eq(n_stopped, 0);
+    ps_inline_exec_pump(&lane_exec);
+    pass_ms(50);
+    ck_assert_uint_eq(n_stopped, 1);
+    ps_attend_destroy(attend);
+    lanes_apart = false;
+    close_rest();
+}
+END_TEST
+
 Suite *suite_attend(void)
 {
     Suite *suite = suite_create("attend");
@@ -625,6 +688,8 @@ Suite *suite_attend(void)
                         PS_ARRAY_LEN(lies));
     tcase_add_test(tcase, a_server_without_memory_for_its_tables_is_lost_and_does_not_acknowledge);
     tcase_add_test(tcase, stopping_while_joining_ends_too);
+    tcase_add_test(tcase, stopping_does_not_wait_for_a_coordinator_that_hangs);
+    tcase_add_test(tcase, news_waits_while_the_lanes_are_behind_and_keeps_its_order);
     suite_add_tcase(suite, tcase);
     return suite;
 }

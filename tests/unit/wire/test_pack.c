@@ -182,80 +182,96 @@ static size_t pack_as_slice(const ProtobufCMessage *message, struct ps_slice *re
     return n;
 }
 
-/* The largest of what we send ourselves, with little in each part. */
-START_TEST(our_own_lists_fit_their_budget)
+/* The lists of the largest messages that we send ourselves, with little in each part. */
+static struct {
+    Ps__V1__Member members[2 * PS_SESSIONS_MAX];
+    Ps__V1__Member *member_list[2 * PS_SESSIONS_MAX];
+    Ps__V1__Table tables[PS_TABLES_MAX];
+    Ps__V1__Table *table_list[PS_TABLES_MAX];
+    Ps__V1__OpenSession sessions[PS_SESSIONS_MAX];
+    Ps__V1__OpenSession *session_list[PS_SESSIONS_MAX];
+    Ps__V1__LeaseRange ranges[PS_SESSIONS_MAX];
+    Ps__V1__LeaseRange *range_list[PS_SESSIONS_MAX];
+    Ps__V1__EpochProgress epochs[1024];
+    Ps__V1__EpochProgress *epoch_list[1024];
+    Ps__V1__WorkerStats stats;
+    Ps__V1__Optimizer optimizer;
+    Ps__V1__TableDefinition definition;
+    uint64_t shape[1];
+    uint8_t id[16];
+    char name[2];
+} lists = {.shape = {1}, .name = "w"};
+
+static void fill_members_and_epochs(void)
 {
-    static uint8_t id[16] = {1};
-    static char name[] = "w";
-    static char live[] = "live";
-    static Ps__V1__Member members[2 * PS_SESSIONS_MAX];
-    static Ps__V1__Member *member_list[2 * PS_SESSIONS_MAX];
-    static Ps__V1__Table tables[PS_TABLES_MAX];
-    static Ps__V1__Table *table_list[PS_TABLES_MAX];
-    static Ps__V1__OpenSession sessions[PS_SESSIONS_MAX];
-    static Ps__V1__OpenSession *session_list[PS_SESSIONS_MAX];
-    static Ps__V1__LeaseRange ranges[PS_SESSIONS_MAX + 1];
-    static Ps__V1__LeaseRange *range_list[PS_SESSIONS_MAX + 1];
-    static Ps__V1__EpochProgress epochs[1024];
-    static Ps__V1__EpochProgress *epoch_list[1024];
-    uint64_t shape[1] = {1};
-    Ps__V1__WorkerStats stats = PS__V1__WORKER_STATS__INIT;
-    stats.units = stats.rows = stats.blocked_bound_us = stats.bytes_pushed = 1000;
-    Ps__V1__Optimizer optimizer = PS__V1__OPTIMIZER__INIT;
-    Ps__V1__TableDefinition definition = PS__V1__TABLE_DEFINITION__INIT;
-    optimizer.name = name;
-    definition.name = name;
-    definition.shape = shape;
-    definition.n_shape = 1;
-    definition.optimizer = &optimizer;
-    for (size_t i = 0; i < PS_ARRAY_LEN(members); i++) {
-        ps__v1__member__init(&members[i]);
-        members[i].name = name;
-        members[i].state = live;
-        members[i].session_number = i;
-        members[i].kind = PS__V1__SESSION_KIND__WORKER;
-        members[i].silent_ms = 200;
-        members[i].worker = &stats;
-        member_list[i] = &members[i];
+    ps__v1__worker_stats__init(&lists.stats);
+    lists.stats.units = lists.stats.rows = lists.stats.bytes_pushed = 100000;
+    for (size_t i = 0; i < PS_ARRAY_LEN(lists.members); i++) {
+        Ps__V1__Member *member = &lists.members[i];
+        ps__v1__member__init(member);
+        member->name = lists.name;
+        member->state = lists.name;
+        member->session_number = i;
+        member->kind = PS__V1__SESSION_KIND__WORKER;
+        member->silent_ms = 200;
+        member->worker = &lists.stats;
+        lists.member_list[i] = member;
     }
+    for (size_t i = 0; i < PS_ARRAY_LEN(lists.epochs); i++) {
+        Ps__V1__EpochProgress *epoch = &lists.epochs[i];
+        ps__v1__epoch_progress__init(epoch);
+        epoch->epoch = (uint32_t)i;
+        epoch->units = epoch->units_done = epoch->loss_rows = 1000;
+        epoch->loss_sum = 0.5;
+        lists.epoch_list[i] = epoch;
+    }
+}
+
+static void fill_other_lists(void)
+{
+    ps__v1__optimizer__init(&lists.optimizer);
+    ps__v1__table_definition__init(&lists.definition);
+    lists.optimizer.name = lists.name;
+    lists.definition.name = lists.name;
+    lists.definition.shape = lists.shape;
+    lists.definition.n_shape = 1;
+    lists.definition.optimizer = &lists.optimizer;
     for (size_t i = 0; i < PS_TABLES_MAX; i++) {
-        ps__v1__table__init(&tables[i]);
-        tables[i].definition = &definition;
-        table_list[i] = &tables[i];
+        ps__v1__table__init(&lists.tables[i]);
+        lists.tables[i].definition = &lists.definition;
+        lists.table_list[i] = &lists.tables[i];
     }
     for (size_t i = 0; i < PS_SESSIONS_MAX; i++) {
-        ps__v1__open_session__init(&sessions[i]);
-        sessions[i].session = (ProtobufCBinaryData){.data = id, .len = sizeof(id)};
-        session_list[i] = &sessions[i];
+        ps__v1__open_session__init(&lists.sessions[i]);
+        ps__v1__lease_range__init(&lists.ranges[i]);
+        lists.sessions[i].session =
+            (ProtobufCBinaryData){.data = lists.id, .len = sizeof(lists.id)};
+        lists.ranges[i].first = i;
+        lists.session_list[i] = &lists.sessions[i];
+        lists.range_list[i] = &lists.ranges[i];
     }
-    for (size_t i = 0; i < PS_ARRAY_LEN(ranges); i++) {
-        ps__v1__lease_range__init(&ranges[i]);
-        ranges[i].first = i;
-        range_list[i] = &ranges[i];
-    }
-    for (size_t i = 0; i < PS_ARRAY_LEN(epochs); i++) {
-        ps__v1__epoch_progress__init(&epochs[i]);
-        epochs[i].epoch = (uint32_t)i;
-        epochs[i].units = epochs[i].units_done = epochs[i].loss_rows = 1000;
-        epochs[i].loss_sum = 0.5;
-        epoch_list[i] = &epochs[i];
-    }
+}
+
+START_TEST(our_own_lists_fit_their_budget)
+{
+    fill_members_and_epochs();
+    fill_other_lists();
     Ps__V1__Catalogue catalogue = PS__V1__CATALOGUE__INIT;
     Ps__V1__DescribeReply reply = PS__V1__DESCRIBE_REPLY__INIT;
     Ps__V1__OpenSessions open = PS__V1__OPEN_SESSIONS__INIT;
     Ps__V1__FinishedLeases finished = PS__V1__FINISHED_LEASES__INIT;
     Ps__V1__AttendState state = PS__V1__ATTEND_STATE__INIT;
-    catalogue.tables = table_list;
+    catalogue.tables = lists.table_list;
     catalogue.n_tables = PS_TABLES_MAX;
     reply.catalogue = &catalogue;
-    reply.members = member_list;
-    reply.n_members = PS_ARRAY_LEN(members);
-    reply.epochs = epoch_list;
-    reply.n_epochs = PS_ARRAY_LEN(epochs);
-    open.sessions = session_list;
+    reply.members = lists.member_list;
+    reply.n_members = PS_ARRAY_LEN(lists.members);
+    reply.epochs = lists.epoch_list;
+    reply.n_epochs = PS_ARRAY_LEN(lists.epochs);
+    open.sessions = lists.session_list;
     open.n_sessions = PS_SESSIONS_MAX;
-    finished.ranges = range_list;
-    finished.n_ranges = PS_ARRAY_LEN(ranges);
+    finished.ranges = lists.range_list;
+    finished.n_ranges = PS_SESSIONS_MAX;
     state.catalogue = &catalogue;
     state.sessions = &open;
     state.finished = &finished;
