@@ -55,8 +55,8 @@
 #define PS_SESSION_CALLS_MAX 64u            /* gRPC's usual bound on streams of a connection. */
 #define PS_CALLS_MAX         4096u          /* Under way: 64 each of 64 busy sessions. */
 #define PS_PAGES_LENT_MAX    (1u << 19)     /* A page counts its borrowers in 20 bits. */
-#define PS_RETRY_MS_MIN      10u            /* A refused caller comes again: nearly empty, */
-#define PS_RETRY_MS_MAX      160u           /*   and full: about what a full server needs. */
+#define PS_RETRY_MS_MIN      5u             /* A refused caller comes again when half of what was */
+#define PS_RETRY_MS_MAX      500u           /*   before it is done; sooner or later are no use. */
 #define PS_STAGED_STEPS_MAX  2u /* Steps of which a session may stage a unit: open, next. */
 
 #define PS_LEASES_MAX (1u << 20) /* Leases (parts x epochs) of one job. */

@@ -108,17 +108,19 @@ static void give(struct ps_ledger *ledger, struct ps_account *account, uint64_t 
     PS_ASSERT(of_session >= n_bytes && of_all >= n_bytes);
 }
 
-/* Added first and looked at then: two that come at once may both be refused, never both let in. */
-static bool take(struct ps_ledger *ledger, struct ps_account *account, uint64_t n_bytes)
+/*
+ * Added first and looked at then: two that come at once may both be refused, never both let in.
+ * `reserve`: what of all must stay free.
+ */
+static bool take(struct ps_ledger *ledger, struct ps_account *account, uint64_t n_bytes,
+                 uint64_t reserve)
 {
-    uint64_t of_all =
-        n_bytes + atomic_fetch_add_explicit(&ledger->bytes, n_bytes, memory_order_relaxed);
+    uint64_t before = atomic_fetch_add_explicit(&ledger->bytes, n_bytes, memory_order_relaxed);
     uint64_t of_session =
         n_bytes + atomic_fetch_add_explicit(&account->bytes, n_bytes, memory_order_relaxed);
     const struct ps_ledger_limits *limits = &ledger->limits;
-    /* What was left for all before this amount came. */
-    uint64_t left =
-        of_all - n_bytes < limits->total_bytes ? limits->total_bytes - (of_all - n_bytes) : 0;
+    uint64_t used = before + reserve;
+    uint64_t left = used < limits->total_bytes ? limits->total_bytes - used : 0;
     if (of_session <= limits->session_bytes && of_session <= left) {
         return true;
     }
@@ -130,8 +132,13 @@ bool ps_ledger_begin_call(struct ps_ledger *ledger, struct ps_account *account, 
 {
     uint32_t of_session = atomic_fetch_add_explicit(&account->n_calls, 1, memory_order_relaxed);
     uint32_t of_all = atomic_fetch_add_explicit(&ledger->n_calls, 1, memory_order_relaxed);
-    if (of_session < PS_SESSION_CALLS_MAX && of_all < PS_CALLS_MAX &&
-        take(ledger, account, n_bytes)) {
+    bool refused = atomic_load_explicit(&account->refused, memory_order_relaxed);
+    bool taken = of_session < PS_SESSION_CALLS_MAX && of_all < PS_CALLS_MAX &&
+                 take(ledger, account, n_bytes, refused ? 0 : ledger->limits.total_bytes / 8);
+    if (refused == taken) {
+        atomic_store_explicit(&account->refused, !taken, memory_order_relaxed);
+    }
+    if (taken) {
         return true;
     }
     atomic_fetch_sub_explicit(&account->n_calls, 1, memory_order_relaxed);
@@ -151,7 +158,7 @@ bool ps_ledger_lend(struct ps_ledger *ledger, struct ps_account *account, uint32
                     uint64_t n_bytes)
 {
     uint32_t n_lent = atomic_fetch_add_explicit(&ledger->n_lent, n_pages, memory_order_relaxed);
-    if (n_lent + n_pages <= PS_PAGES_LENT_MAX && take(ledger, account, n_bytes)) {
+    if (n_lent + n_pages <= PS_PAGES_LENT_MAX && take(ledger, account, n_bytes, 0)) {
         atomic_fetch_add_explicit(&ledger->lent_bytes, n_bytes, memory_order_relaxed);
         return true;
     }
@@ -173,11 +180,20 @@ uint64_t ps_ledger_serial(struct ps_ledger *ledger)
     return 1 + atomic_fetch_add_explicit(&ledger->n_serials, 1, memory_order_relaxed);
 }
 
+/* An average over the last sixteen or so; a change that is lost to another thread's is no harm. */
+void ps_ledger_note_passage(struct ps_ledger *ledger, uint64_t ns)
+{
+    uint64_t average = atomic_load_explicit(&ledger->passage_ns, memory_order_relaxed);
+    average = average - average / 16 + ns / 16;
+    atomic_store_explicit(&ledger->passage_ns, average, memory_order_relaxed);
+}
+
 uint32_t ps_ledger_retry_ms(const struct ps_ledger *ledger)
 {
-    uint64_t used = atomic_load_explicit(&ledger->bytes, memory_order_relaxed);
-    uint64_t total = ledger->limits.total_bytes;
-    used = used < total ? used : total;
-    return PS_RETRY_MS_MIN +
-           (uint32_t)((double)(PS_RETRY_MS_MAX - PS_RETRY_MS_MIN) * (double)used / (double)total);
+    uint64_t half_ms =
+        atomic_load_explicit(&ledger->passage_ns, memory_order_relaxed) / 2 / 1000000;
+    if (half_ms < PS_RETRY_MS_MIN) {
+        return PS_RETRY_MS_MIN;
+    }
+    return half_ms < PS_RETRY_MS_MAX ? (uint32_t)half_ms : PS_RETRY_MS_MAX;
 }

@@ -11,8 +11,9 @@
  *
  *     the account's bytes + amount  <=  min(session_bytes, total_bytes - bytes of all)
  *
- * so n greedy sessions come to hold total / (n + 1) each, and as much is left for whoever comes
- * next: no session is starved by the others, and no clock or queue is needed for that.
+ * where whoever was not just refused leaves the last eighth of total_bytes alone. So n greedy
+ * sessions come to hold total / (n + 1) each, as much is left for whoever comes next, and who
+ * was refused once gets in before those who were not: nobody is starved, and there is no queue.
  *
  * Any thread; only the main executor opens accounts. Reference-counted, since a page may come back
  * after the call, the session and the server are gone. The ps_mem that it came from outlives it.
@@ -40,6 +41,7 @@ struct ps_account {
     _Atomic uint64_t session; /* Number; 0: free, or the strangers'. */
     _Atomic uint64_t bytes;   /* Calls and pages on loan. */
     _Atomic uint32_t n_calls; /* Under way. */
+    _Atomic bool refused;     /* Its last call: the next one has the reserve, too. */
     _Atomic uint64_t parked;  /* Serial number of the call that holds the place to park; 0: none. */
     bool open;                /* Of the main executor. */
 };
@@ -52,6 +54,7 @@ struct ps_ledger {
     _Atomic uint32_t n_lent;     /* Pages; one that is lent twice counts twice. */
     _Atomic uint32_t n_calls;
     _Atomic uint64_t n_serials;
+    _Atomic uint64_t passage_ns; /* How long calls lately took from arrival to reply. */
     _Atomic uint32_t n_accounts; /* Places in use so far. */
     struct ps_account strangers;
     struct ps_account accounts[PS_ACCOUNTS_MAX];
@@ -84,7 +87,10 @@ void ps_ledger_return(struct ps_ledger *ledger, struct ps_account *account, uint
 /** A number that no other call has; > 0. */
 uint64_t ps_ledger_serial(struct ps_ledger *ledger);
 
-/** How long a refused caller should wait: the fuller, the longer. */
+/** A call, not a parked one, took so long from arrival to reply. */
+void ps_ledger_note_passage(struct ps_ledger *ledger, uint64_t ns);
+
+/** How long a refused caller should wait: about what half of the calls before it take. */
 uint32_t ps_ledger_retry_ms(const struct ps_ledger *ledger);
 
 #endif

@@ -87,6 +87,7 @@ static void finish(struct ps_data_call *call)
 {
     struct ps_svc_data *svc = call->arg;
     struct ps_data_reply *reply = &call->reply;
+    bool parked = false;
 
     reply->min_clock = UINT64_MAX;
     for (uint32_t i = 0; i < svc->n_lanes; i++) {
@@ -96,10 +97,14 @@ static void finish(struct ps_data_call *call)
                 share->min_clock < reply->min_clock ? share->min_clock : reply->min_clock;
             reply->term = share->term > reply->term ? share->term : reply->term;
             reply->retry_ms = share->retry_ms > reply->retry_ms ? share->retry_ms : reply->retry_ms;
+            parked = parked || share->parked_ns != 0;
         }
     }
     if (reply->min_clock == UINT64_MAX) {
         reply->min_clock = 0; /* Nothing was read. */
+    }
+    if (!parked) {
+        ps_ledger_note_passage(svc->ledger, ps_exec_now_ns(svc->exec) - call->arrived_ns);
     }
     count_push(call);
     send_reply(call);

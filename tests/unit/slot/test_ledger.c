@@ -148,16 +148,40 @@ START_TEST(greedy_sessions_come_to_even_shares_and_leave_one)
 }
 END_TEST
 
-START_TEST(the_fuller_the_longer_a_refused_caller_waits)
+START_TEST(a_refused_caller_waits_as_long_as_half_of_those_before_it_take)
 {
-    struct ps_ledger *ledger = make(UINT64_MAX / 2, 64 * MIB);
-    uint32_t before = ps_ledger_retry_ms(ledger);
-    ck_assert_uint_eq(before, PS_RETRY_MS_MIN);
-    ck_assert(ps_ledger_lend(ledger, &ledger->strangers, 1, 32 * MIB));
-    uint32_t half = ps_ledger_retry_ms(ledger);
-    ck_assert_uint_gt(half, before);
-    ck_assert_uint_lt(half, PS_RETRY_MS_MAX);
-    ps_ledger_return(ledger, &ledger->strangers, 1, 32 * MIB);
+    struct ps_ledger *ledger = make(0, 0);
+    ck_assert_uint_eq(ps_ledger_retry_ms(ledger), PS_RETRY_MS_MIN);
+    for (uint32_t i = 0; i < 200; i++) {
+        ps_ledger_note_passage(ledger, 100 * 1000000ull);
+    }
+    ck_assert_uint_ge(ps_ledger_retry_ms(ledger), 45);
+    ck_assert_uint_le(ps_ledger_retry_ms(ledger), 50);
+    for (uint32_t i = 0; i < 200; i++) {
+        ps_ledger_note_passage(ledger, 3600 * 1000000000ull);
+    }
+    ck_assert_uint_eq(ps_ledger_retry_ms(ledger), PS_RETRY_MS_MAX);
+    ps_ledger_unref(ledger);
+}
+END_TEST
+
+/* The last eighth is for those who were refused: else luck alone would say who comes in. */
+START_TEST(who_was_refused_comes_in_before_those_who_were_not)
+{
+    struct ps_ledger *ledger = make(64 * MIB, 64 * MIB);
+    ps_ledger_sessions(ledger, (const uint64_t[]){1, 2, 3}, 3);
+    struct ps_account *one = ps_ledger_find(ledger, 1);
+    struct ps_account *two = ps_ledger_find(ledger, 2);
+    struct ps_account *three = ps_ledger_find(ledger, 3);
+    ck_assert(ps_ledger_begin_call(ledger, one, 28 * MIB));
+    ck_assert(ps_ledger_begin_call(ledger, two, 14 * MIB));
+    ck_assert(!ps_ledger_begin_call(ledger, three, 15 * MIB)); /* 22 are left, 8 of them kept. */
+    ck_assert(ps_ledger_begin_call(ledger, three, 15 * MIB));
+    ck_assert(!atomic_load(&three->refused));
+    ps_ledger_end_call(ledger, three, 15 * MIB);
+    ck_assert(!ps_ledger_begin_call(ledger, three, 15 * MIB)); /* Once. */
+    ps_ledger_end_call(ledger, one, 28 * MIB);
+    ps_ledger_end_call(ledger, two, 14 * MIB);
     ps_ledger_unref(ledger);
 }
 END_TEST
@@ -205,7 +229,8 @@ Suite *suite_ledger(void)
     tcase_add_test(tcase, amounts_end_where_their_limits_say);
     tcase_add_test(tcase, there_is_an_end_to_pages_too);
     tcase_add_loop_test(tcase, greedy_sessions_come_to_even_shares_and_leave_one, 0, 4);
-    tcase_add_test(tcase, the_fuller_the_longer_a_refused_caller_waits);
+    tcase_add_test(tcase, a_refused_caller_waits_as_long_as_half_of_those_before_it_take);
+    tcase_add_test(tcase, who_was_refused_comes_in_before_those_who_were_not);
     tcase_add_test(tcase, a_page_may_come_back_after_everything_else_is_gone);
     suite_add_tcase(suite, tcase);
     return suite;
