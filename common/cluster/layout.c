@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/limits.h"
+#include "base/shape.h"
 
 #define FLOATS_MAX ((uint64_t)PS_BLOCKS_MAX * PS_BLOCK_FLOATS_MAX)
 
@@ -26,18 +27,14 @@ enum ps_status ps_layout_elements(const uint64_t *dims, uint32_t n_dims, uint64_
         return ps_fail(err, PS_ERR_INVALID, "shape has %" PRIu32 " dimensions, not 1 to %u", n_dims,
                        PS_DIMS_MAX);
     }
-    uint64_t n_elements = 1;
     for (uint32_t d = 0; d < n_dims; d++) {
         if (dims[d] == 0) {
             return ps_fail(err, PS_ERR_INVALID, "dimension %" PRIu32 " of the shape is 0", d);
         }
-        if (dims[d] > FLOATS_MAX / n_elements) {
-            return ps_fail(err, PS_ERR_INVALID, "shape has more than %" PRIu64 " elements",
-                           FLOATS_MAX);
-        }
-        n_elements *= dims[d];
     }
-    *ret = n_elements;
+    if (!ps_shape_elements(dims, n_dims, FLOATS_MAX, ret)) {
+        return ps_fail(err, PS_ERR_INVALID, "shape has more than %" PRIu64 " elements", FLOATS_MAX);
+    }
     return PS_OK;
 }
 

@@ -163,8 +163,9 @@ class Bounds(ps_test.Case):
         grown = max(samples) - samples[0]
         print(
             f"\nstopped for {stopped_s:.0f} s: {lent / MIB:.1f} MiB pinned, "
-            f"{still_lent / MIB:.1f} at the end; server {samples[0] / MIB:.0f} MiB, {grown / MIB:.1f} more at most; pushes "
-            f"{rate_before / MIB:.0f} MiB/s before, {rate_meanwhile / MIB:.0f} meanwhile; then "
+            f"{still_lent / MIB:.1f} at the end; server {samples[0] / MIB:.0f} MiB, "
+            f"{grown / MIB:.1f} more at most; pushes {rate_before / MIB:.0f} MiB/s before, "
+            f"{rate_meanwhile / MIB:.0f} meanwhile; then "
             f"{pulled['ended']} of 64 pulls were fenced"
         )
         # Two sessions with 32 pulls each on one connection; what is pinned may have a twin.

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/bytes.h"
+#include "base/shape.h"
 
 #define MAGIC_BYTES 4u
 
@@ -45,7 +46,8 @@ enum ps_status ps_idx_parse(const uint8_t *data, size_t n_bytes, struct ps_idx_v
     if (status != PS_OK) {
         return status;
     }
-    struct ps_idx_view view = {.n_dims = data[3], .n_values = 1};
+    struct ps_idx_view view = {.n_dims = data[3]};
+    uint64_t n_values = 1;
     size_t n_head = MAGIC_BYTES + 4u * view.n_dims;
     if (n_bytes < n_head) {
         return ps_fail(err, PS_ERR_INVALID,
@@ -56,10 +58,11 @@ enum ps_status ps_idx_parse(const uint8_t *data, size_t n_bytes, struct ps_idx_v
         if (view.dims[i] == 0) {
             return ps_fail(err, PS_ERR_INVALID, "holds nothing: IDX dimension %" PRIu32 " is 0", i);
         }
-        if (!ps_mul_size(view.n_values, view.dims[i], &view.n_values)) {
+        if (!ps_shape_times(&n_values, view.dims[i], SIZE_MAX)) {
             return ps_fail(err, PS_ERR_INVALID, "the IDX dimensions are too large to be true");
         }
     }
+    view.n_values = (size_t)n_values;
     size_t n_body = n_bytes - n_head;
     if (n_body < view.n_values) {
         return ps_fail(err, PS_ERR_INVALID,

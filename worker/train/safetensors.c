@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/mem.h"
+#include "base/shape.h"
 #include "base/slice.h"
 #include "port/disk.h"
 
@@ -166,8 +167,7 @@ static enum ps_status read_shape(const cJSON *entry, struct ps_tensor_view *tens
                            tensor->name, PS_DIMS_MAX);
         }
         uint64_t dim = 0;
-        if (!whole(item, &dim) ||
-            __builtin_mul_overflow(tensor->n_values, dim, &tensor->n_values)) {
+        if (!whole(item, &dim) || !ps_shape_times(&tensor->n_values, dim, UINT64_MAX)) {
             return ps_fail(err, PS_ERR_CORRUPT, "tensor '%s': dimension %" PRIu32 " is no size",
                            tensor->name, tensor->n_dims);
         }
@@ -190,7 +190,7 @@ static enum ps_status read_offsets(const cJSON *entry, const struct ps_slice *da
         return ps_fail(err, PS_ERR_CORRUPT, "tensor '%s': data_offsets are not two places",
                        tensor->name);
     }
-    if (__builtin_mul_overflow(tensor->n_values, sizeof(float), &n_bytes) ||
+    if (!ps_shape_bytes(tensor->n_values, sizeof(float), UINT64_MAX, &n_bytes) ||
         n_bytes != behind - first) {
         return ps_fail(err, PS_ERR_CORRUPT, "tensor '%s': data_offsets do not fit its shape",
                        tensor->name);
