@@ -70,6 +70,7 @@ static struct ps_record push_record(const struct ps_lane *lane, struct ps_data_c
                         .sequence = request->sequence,
                         .fragment = part->fragment,
                         .n_fragments = part->n_fragments,
+                        .owner = request->session_number,
                     },
                 .rows = request->rows,
                 .rate = request->rate,

@@ -42,14 +42,17 @@ static struct ps_seen_stream *find(const struct ps_seen *seen, uint64_t key)
     return NULL;
 }
 
-static bool room_for_one(const struct ps_seen *seen)
+/* May the session have one more stream? A lease that goes to another holder is his from then on. */
+static bool room_for_one(const struct ps_seen *seen, uint64_t owner)
 {
+    bool free = false;
+    uint32_t n_own = 0;
     for (uint32_t i = 0; i < seen->n_streams_max; i++) {
-        if (seen->streams[i].key == 0) {
-            return true;
-        }
+        const struct ps_seen_stream *stream = &seen->streams[i];
+        free = free || stream->key == 0;
+        n_own += owner != 0 && stream->key != 0 && stream->owner == owner;
     }
-    return false;
+    return free && n_own < PS_SEEN_STREAMS_EACH;
 }
 
 static struct ps_seen_stream *add(struct ps_seen *seen, uint64_t key)
@@ -129,7 +132,8 @@ enum ps_seen_verdict ps_seen_look(const struct ps_seen *seen, const struct ps_se
     }
     const struct ps_seen_stream *stream = find(seen, item->stream);
     if (stream == NULL) {
-        return item->sequence < WINDOW && room_for_one(seen) ? PS_SEEN_NEW : PS_SEEN_BUSY;
+        bool room = item->sequence < WINDOW && room_for_one(seen, item->owner);
+        return room ? PS_SEEN_NEW : PS_SEEN_BUSY;
     }
     if (item->sequence < stream->low) {
         return PS_SEEN_TAKEN;
@@ -195,18 +199,22 @@ void ps_seen_take(struct ps_seen *seen, const struct ps_seen_item *item)
         stream = add(seen, item->stream);
     }
     PS_ASSERT(stream != NULL);
+    stream->owner = item->owner;
     if (complete(stream, item)) {
         set_bit(stream, item->sequence, true);
         advance(stream);
     }
 }
 
-void ps_seen_acked(struct ps_seen *seen, uint64_t key, uint64_t below)
+void ps_seen_acked(struct ps_seen *seen, const struct ps_seen_item *item, uint64_t below)
 {
+    uint64_t key = item->stream;
     PS_ASSERT(key != 0 && below <= PS_SEEN_SEQUENCES_MAX);
     struct ps_seen_stream *stream = find(seen, key);
-    if (stream == NULL && below > 0 && !finished(seen, key)) {
+    if (stream == NULL && below > 0 && !finished(seen, key) && room_for_one(seen, item->owner)) {
         stream = add(seen, key); /* A new holder of a lease may start above the window. */
+        PS_ASSERT(stream != NULL);
+        stream->owner = item->owner;
     }
     if (stream == NULL || below <= stream->low) {
         return;

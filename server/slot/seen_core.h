@@ -20,6 +20,7 @@
 #include "base/limits.h"
 
 #define PS_SEEN_STREAMS_MAX  512u  /* Per slot: a lease and a stream of its own per session. */
+#define PS_SEEN_STREAMS_EACH 16u   /* Of these a session's: finishes are announced soon. */
 #define PS_SEEN_PARTIALS_MAX 4u    /* Sequences of a stream that wait for fragments. */
 #define PS_SEEN_FINISHED_MAX 1024u /* Ranges of finished leases; they finish nearly in order. */
 
@@ -36,7 +37,8 @@ struct ps_seen_partial {
 };
 
 struct ps_seen_stream {
-    uint64_t key; /* 0: free. */
+    uint64_t key;   /* 0: free. */
+    uint64_t owner; /* Session that was taken from last; 0: none. */
     uint64_t low;
     uint64_t window[PS_SEQUENCES_OPEN_MAX / 64]; /* Bit s mod the size, for s >= low. */
     struct ps_seen_partial partials[PS_SEEN_PARTIALS_MAX];
@@ -57,7 +59,7 @@ struct ps_seen {
 enum ps_seen_verdict {
     PS_SEEN_NEW, /* Not taken: take it with ps_seen_take. */
     PS_SEEN_TAKEN,
-    PS_SEEN_BUSY, /* Beyond the window, or no room for one more stream or partial sequence. */
+    PS_SEEN_BUSY, /* Beyond the window, or too many streams or partial sequences. */
     PS_SEEN_BAD   /* Fragment numbers contradict themselves or those before; absurd sequence. */
 };
 
@@ -67,6 +69,7 @@ struct ps_seen_item {
     uint64_t sequence; /* < PS_SEEN_SEQUENCES_MAX */
     uint32_t fragment;
     uint32_t n_fragments; /* >= 1 */
+    uint64_t owner;       /* Session that sends it; 0: the slot itself. */
 };
 
 void ps_seen_init(struct ps_seen *seen, struct ps_seen_stream *streams, uint32_t n_streams_max);
@@ -77,8 +80,8 @@ enum ps_seen_verdict ps_seen_look(const struct ps_seen *seen, const struct ps_se
 /** Take an item for which ps_seen_look has just said NEW. */
 void ps_seen_take(struct ps_seen *seen, const struct ps_seen_item *item);
 
-/** Every sequence of the stream below `below` is acknowledged, hence taken. */
-void ps_seen_acked(struct ps_seen *seen, uint64_t key, uint64_t below);
+/** Every sequence of the item's stream below `below` is acknowledged, hence taken. */
+void ps_seen_acked(struct ps_seen *seen, const struct ps_seen_item *item, uint64_t below);
 
 /**
  * Replace the finished leases by these ascending ranges that lie apart; forgets their streams.

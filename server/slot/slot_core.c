@@ -81,7 +81,7 @@ struct ps_slot_decision ps_slot_propose_push(struct ps_slot *slot, const struct 
     }
     /* An acknowledged stage is not taken: its unit may come again. Closed steps take theirs. */
     if (!push->staged && item->sequence < PS_SEEN_SEQUENCES_MAX) {
-        ps_seen_acked(&slot->seen, item->stream, push->acked_below);
+        ps_seen_acked(&slot->seen, item, push->acked_below);
     }
     enum ps_seen_verdict verdict = ps_seen_look(&slot->seen, item);
 #ifdef PS_PLANT

@@ -163,7 +163,7 @@ static void step(struct ps_rng *rng)
         uint64_t below = low_of(&model[key]) + ps_rng_below(rng, 6);
         below += ps_rng_below(rng, 30) == 0 ? WINDOW : 0; /* Beyond the whole window. */
         if (below < SEQUENCES - 2 * WINDOW) {
-            ps_seen_acked(&seen, key, below);
+            ps_seen_acked(&seen, &(struct ps_seen_item){.stream = key}, below);
             model_acked(key, below);
         }
     } else if (dice < 60) {
@@ -263,12 +263,13 @@ START_TEST(a_new_holder_may_start_far_above_the_window)
 {
     fresh();
     ck_assert_int_eq(look(7, 5 * WINDOW), PS_SEEN_BUSY);
-    ps_seen_acked(&seen, 7, 5 * WINDOW);
+    ps_seen_acked(&seen, &(struct ps_seen_item){.stream = 7}, 5 * WINDOW);
     ck_assert_int_eq(look(7, 5 * WINDOW - 1), PS_SEEN_TAKEN);
     ck_assert_int_eq(look_and_take(7, 5 * WINDOW), PS_SEEN_NEW);
-    ps_seen_acked(&seen, 7, 3); /* Old news takes nothing back. */
+    ps_seen_acked(&seen, &(struct ps_seen_item){.stream = 7}, 3); /* Old news takes nothing back. */
     ck_assert_int_eq(look(7, 5 * WINDOW), PS_SEEN_TAKEN);
-    ps_seen_acked(&seen, 7, 1ull << 60); /* And nobody counts the way up there. */
+    ps_seen_acked(&seen, &(struct ps_seen_item){.stream = 7},
+                  1ull << 60); /* And nobody counts the way up there. */
     ck_assert_int_eq(look(7, (1ull << 60) - 1), PS_SEEN_TAKEN);
     ck_assert_int_eq(look(7, (1ull << 60) + WINDOW), PS_SEEN_BUSY);
 }
@@ -285,7 +286,8 @@ START_TEST(a_finished_lease_is_taken_for_ever)
     for (size_t i = 0; i < PS_ARRAY_LEN(done); i++) {
         ck_assert_int_eq(look(done[i], 0), PS_SEEN_TAKEN);
         ck_assert_int_eq(look(done[i], 1ull << 40), PS_SEEN_TAKEN);
-        ps_seen_acked(&seen, done[i], 5); /* A late copy makes no stream again. */
+        /* A late copy makes no stream again. */
+        ps_seen_acked(&seen, &(struct ps_seen_item){.stream = done[i]}, 5);
     }
     ck_assert_int_eq(look(1, 0), PS_SEEN_NEW);
     ck_assert_int_eq(look(5, 1), PS_SEEN_NEW);
@@ -362,6 +364,29 @@ START_TEST(what_was_not_found_new_cannot_be_taken)
 }
 END_TEST
 
+START_TEST(a_session_has_a_few_streams_and_leaves_room_for_the_others)
+{
+    static struct ps_seen_stream many[4 * PS_SEEN_STREAMS_EACH];
+    ps_seen_init(&seen, many, PS_ARRAY_LEN(many));
+    struct ps_seen_item item = {.n_fragments = 1, .owner = 3};
+    for (uint64_t key = 1; key <= PS_SEEN_STREAMS_EACH; key++) {
+        item.stream = key;
+        ck_assert_int_eq(ps_seen_look(&seen, &item), PS_SEEN_NEW);
+        ps_seen_take(&seen, &item);
+    }
+    item.stream = 100;
+    ck_assert_int_eq(ps_seen_look(&seen, &item), PS_SEEN_BUSY);
+    ps_seen_acked(&seen, &item, 5); /* Nor by the back door. */
+    ck_assert_int_eq(ps_seen_look(&seen, &item), PS_SEEN_BUSY);
+    item.owner = 4;
+    ck_assert_int_eq(ps_seen_look(&seen, &item), PS_SEEN_NEW);
+    item = (struct ps_seen_item){.stream = 1, .sequence = 1, .n_fragments = 1, .owner = 4};
+    ps_seen_take(&seen, &item); /* The lease has gone to another. */
+    item = (struct ps_seen_item){.stream = 100, .n_fragments = 1, .owner = 3};
+    ck_assert_int_eq(ps_seen_look(&seen, &item), PS_SEEN_NEW);
+}
+END_TEST
+
 Suite *suite_seen_core(void)
 {
     Suite *suite = suite_create("seen_core");
@@ -374,6 +399,7 @@ Suite *suite_seen_core(void)
     tcase_add_test(tcase, too_many_ranges_change_nothing);
     tcase_add_loop_test(tcase, contradictions_are_bad, 0, PS_ARRAY_LEN(lies));
     tcase_add_test(tcase, fragments_of_another_cut_are_bad);
+    tcase_add_test(tcase, a_session_has_a_few_streams_and_leaves_room_for_the_others);
     tcase_add_test_raise_signal(tcase, what_was_not_found_new_cannot_be_taken, SIGABRT);
     suite_add_tcase(suite, tcase);
     return suite;
