@@ -91,13 +91,13 @@ static void a_lease_that_is_none(Ps__V1__AttendReport *r)
 
 static void loss_that_is_no_number(Ps__V1__AttendReport *r)
 {
-    r->worker->loss_sum = NAN;
+    r->worker->loss_sum = (double)NAN;
     r->worker->loss_rows = 5;
 }
 
 static void infinite_loss(Ps__V1__AttendReport *r)
 {
-    r->worker->loss_sum = -INFINITY;
+    r->worker->loss_sum = -(double)INFINITY;
     r->worker->loss_rows = 5;
 }
 
