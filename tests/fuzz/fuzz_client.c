@@ -140,7 +140,7 @@ static const struct ps_method methods[] = {
     {.path = "/ps.v1.Coordinator/Leave", .roles = PS_ROLE_ANY, .call = on_leave},
     {.path = "/ps.v1.Coordinator/Attend",
      .roles = PS_ROLE_ANY,
-     .stream = true,
+     .kind = PS_METHOD_STREAM,
      .accept = on_attend},
 };
 
