@@ -263,7 +263,7 @@ START_TEST(a_worker_with_rows_of_its_own_is_lent_none_and_not_waited_for)
         ck_assert_uint_eq(at(own)->lease, 0);
     }
     ck_assert_int_eq(bench.core.state, PS_COORD_DONE);
-    ck_assert_uint_eq(bench.core.min_clock, 10);
+    ck_assert_uint_eq(bench.core.min_clock, 8);
     bench_deinit(&bench);
 }
 END_TEST
