@@ -16,6 +16,7 @@
 #include "os/alloc.h"
 #include "os/cpu.h"
 #include "os/loop.h"
+#include "os/memory.h"
 #include "os/posix_disk.h"
 #include "os/process.h"
 #include "os/random.h"
@@ -250,7 +251,8 @@ static int start(struct daemon *daemon)
     ps_log_name_set(daemon->settings.name);
     ps_log_level_set((enum ps_log_level)daemon->settings.log_level);
     ps_mem_init(&daemon->mem);
-    daemon->mem.limit[PS_MEM_PAGES] = daemon->settings.memory_max;
+    daemon->mem.limit[PS_MEM_PAGES] =
+        daemon->settings.memory_max != 0 ? daemon->settings.memory_max : ps_memory_usable() / 4 * 3;
     daemon->disk = ps_posix_disk();
     ps_timer_init(&daemon->linger, run_linger);
     return serve(daemon);

@@ -115,7 +115,8 @@ static const struct ps_option rows[] = {
     },
     {
         .name = "memory-max",
-        .help = "Budget for weights and optimizer state; 0: no bound.",
+        .help = "Budget for weights and optimizer state; tables beyond it are refused. 0: three "
+                "quarters of what the machine or its control group has.",
         .type = PS_OPTION_BYTES,
         .preset = "0",
         AT(memory_max),

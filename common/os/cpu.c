@@ -1,19 +1,15 @@
-/* cpu.c — see cpu.h. Sources: sched(7), cgroups(7), the kernel's cgroup-v2 document. */
+/* cpu.c — see cpu.h. Source: sched(7). */
 #include "os/cpu.h"
 
-#include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <sched.h>
 #include <unistd.h>
 
-#include "base/attr.h"
+#include "os/cgroup.h"
 
-#define CGROUP_PATH_BYTES 4096
-#define CPUS_NONE         0u /* No limit known. */
+#define CPUS_NONE 0u /* No limit known. */
 
 uint32_t ps_cpu_from_quota(int64_t quota_us, int64_t period_us)
 {
@@ -36,90 +32,24 @@ uint32_t ps_cpu_from_cpu_max(const char *text)
     return ps_cpu_from_quota(quota_us, period_us);
 }
 
-static uint32_t smaller(uint32_t a, uint32_t b)
+static uint64_t or_none(uint32_t cpus)
 {
-    if (a == CPUS_NONE || b == CPUS_NONE) {
-        return a > b ? a : b;
-    }
-    return a < b ? a : b;
+    return cpus == CPUS_NONE ? PS_CGROUP_NONE : cpus;
 }
 
-static bool read_line(const char *folder, const char *file, char *ret, int n_bytes)
-{
-    char path[CGROUP_PATH_BYTES + 64];
-    (void)snprintf(path, sizeof(path), "%s/%s", folder, file);
-    FILE *in = fopen(path, "re");
-    if (in == NULL) {
-        return false;
-    }
-    bool found = fgets(ret, n_bytes, in) != NULL;
-    (void)fclose(in);
-    return found;
-}
-
-static uint32_t limit_of(const char *folder)
+static uint64_t limit_of(const char *folder)
 {
     char line[128];
     char period_line[128];
-    if (read_line(folder, "cpu.max", line, sizeof(line))) {
-        return ps_cpu_from_cpu_max(line);
+    if (ps_cgroup_line(folder, "cpu.max", line, sizeof(line))) {
+        return or_none(ps_cpu_from_cpu_max(line));
     }
     /* Version 1: a quota of -1, or a line that is no number (read as 0), is no limit. */
-    if (read_line(folder, "cpu.cfs_quota_us", line, sizeof(line)) &&
-        read_line(folder, "cpu.cfs_period_us", period_line, sizeof(period_line))) {
-        return ps_cpu_from_quota(strtoll(line, NULL, 10), strtoll(period_line, NULL, 10));
+    if (ps_cgroup_line(folder, "cpu.cfs_quota_us", line, sizeof(line)) &&
+        ps_cgroup_line(folder, "cpu.cfs_period_us", period_line, sizeof(period_line))) {
+        return or_none(ps_cpu_from_quota(strtoll(line, NULL, 10), strtoll(period_line, NULL, 10)));
     }
-    return CPUS_NONE;
-}
-
-/* The limits of a group and of all groups above it: each of them binds. */
-static uint32_t limit_along(const char *mount, const char *group)
-{
-    char folder[CGROUP_PATH_BYTES];
-    (void)snprintf(folder, sizeof(folder), "%s%s", mount, group);
-    uint32_t limit = CPUS_NONE;
-    for (;;) {
-        limit = smaller(limit, limit_of(folder));
-        char *cut = strrchr(folder, '/');
-        if (cut == NULL || strlen(folder) <= strlen(mount)) {
-            return limit;
-        }
-        *cut = '\0';
-    }
-}
-
-/* Lines of /proc/self/cgroup: "0::/group" (version 2), "4:cpu,cpuacct:/group" (version 1). */
-static uint32_t limit_of_line(char *line)
-{
-    line[strcspn(line, "\n")] = '\0';
-    char *controllers = strchr(line, ':');
-    char *group = controllers == NULL ? NULL : strchr(controllers + 1, ':');
-    if (group == NULL) {
-        return CPUS_NONE;
-    }
-    *group++ = '\0';
-    controllers++;
-    if (controllers[0] == '\0') {
-        return limit_along("/sys/fs/cgroup", group);
-    }
-    char list[256];
-    (void)snprintf(list, sizeof(list), ",%s,", controllers);
-    return strstr(list, ",cpu,") == NULL ? CPUS_NONE : limit_along("/sys/fs/cgroup/cpu", group);
-}
-
-static uint32_t limit_of_groups(void)
-{
-    FILE *in = fopen("/proc/self/cgroup", "re");
-    if (in == NULL) {
-        return CPUS_NONE;
-    }
-    uint32_t limit = CPUS_NONE;
-    char line[CGROUP_PATH_BYTES];
-    while (fgets(line, sizeof(line), in) != NULL) {
-        limit = smaller(limit, limit_of_line(line));
-    }
-    (void)fclose(in);
-    return limit;
+    return PS_CGROUP_NONE;
 }
 
 static uint32_t allowed_by_affinity(void)
@@ -134,6 +64,8 @@ static uint32_t allowed_by_affinity(void)
 
 uint32_t ps_cpu_usable(void)
 {
-    uint32_t usable = smaller(allowed_by_affinity(), limit_of_groups());
-    return usable == CPUS_NONE ? 1 : usable;
+    uint64_t allowed = or_none(allowed_by_affinity());
+    uint64_t quota = ps_cgroup_smallest("cpu", limit_of);
+    uint64_t usable = allowed < quota ? allowed : quota;
+    return usable == PS_CGROUP_NONE ? 1 : (uint32_t)usable;
 }

@@ -36,9 +36,10 @@ struct ps_coord_options {
     uint32_t n_servers;          /* Servers expected, 1 to PS_SERVERS_MAX. */
     uint32_t grace_ms;           /* 0: PS_STREAM_GRACE_MS. */
     uint32_t silence_ms;         /* 0: PS_SILENCE_MS. */
-    /** Refuse a table that the servers could not make (its update rule); NULL: any is fine. */
+    /** Refuse a table that no server could make, and say how many bytes it takes over all of them;
+     * NULL: any is fine. */
     enum ps_status (*check_table)(const struct Ps__V1__TableDefinition *definition,
-                                  struct ps_error *err);
+                                  uint64_t *ret_bytes, struct ps_error *err);
     enum ps_coord_plant plant;
 };
 

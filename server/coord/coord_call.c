@@ -307,11 +307,42 @@ static enum ps_status check_slots(struct ps_layout_view view, struct ps_error *e
     return PS_OK;
 }
 
-/* On PS_OK its layout stands behind those of the tables before it. */
+/*
+ * A table that some server has no memory for is refused here: found out later, it would take the
+ * server, and with it the job. Servers that have not reported yet are not asked.
+ */
+static enum ps_status check_memory(const struct ps_coord *coord, uint64_t n_bytes,
+                                   struct ps_error *err)
+{
+    const struct ps_coord_core *core = &coord->core;
+    uint64_t n_before = 0;
+    for (uint32_t i = 0; i < (uint32_t)core->catalogue_version; i++) {
+        n_before += coord->tables[i].n_bytes;
+    }
+    uint32_t n_servers = coord->options.n_servers;
+    uint64_t n_slots = (PS_SLOTS + n_servers - 1) / n_servers; /* The most that one has. */
+    for (uint32_t i = 0; i < n_servers; i++) {
+        if (core->servers[i] == PS_COORD_NOBODY) {
+            continue;
+        }
+        uint64_t limit = coord->peers[core->servers[i]].server.memory_limit;
+        uint64_t needed = (n_before + n_bytes) / PS_SLOTS * n_slots;
+        if (limit != 0 && needed > limit) {
+            return ps_fail(err, PS_ERR_INVALID,
+                           "with the tables before it server %" PRIu32 " would need %" PRIu64
+                           " MiB and may have %" PRIu64 " (--memory-max): use more servers",
+                           i, needed >> 20, limit >> 20);
+        }
+    }
+    return PS_OK;
+}
+
+/* On PS_OK its layout and size stand behind those of the tables before it. */
 static enum ps_status admit_table(struct ps_coord *coord, const Ps__V1__TableDefinition *definition,
                                   struct ps_error *err)
 {
     uint32_t number = (uint32_t)coord->core.catalogue_version;
+    uint64_t n_bytes = 0;
     if (number >= PS_TABLES_MAX) {
         return ps_fail(err, PS_ERR_INVALID, "there are %u tables, the most there may be",
                        PS_TABLES_MAX);
@@ -323,11 +354,15 @@ static enum ps_status admit_table(struct ps_coord *coord, const Ps__V1__TableDef
     enum ps_status status = ps_layout_table(definition->shape, (uint32_t)definition->n_shape,
                                             coord->next_slot, &coord->layouts[number], err);
     if (status == PS_OK && coord->options.check_table != NULL) {
-        status = coord->options.check_table(definition, err);
+        status = coord->options.check_table(definition, &n_bytes, err);
     }
     if (status == PS_OK) {
         status = check_slots(
             (struct ps_layout_view){.tables = coord->layouts, .n_tables = number + 1}, err);
+    }
+    if (status == PS_OK) {
+        status = check_memory(coord, n_bytes, err);
+        coord->tables[number].n_bytes = n_bytes;
     }
     return status == PS_OK ? PS_OK : ps_wrap(err, status, "table %s", definition->name);
 }
@@ -361,7 +396,8 @@ static enum ps_status define(struct ps_coord *coord, Ps__V1__TableDefinition *de
         return ps_fail(err, PS_ERR_NOMEM, "no memory for table %s", definition->name);
     }
     coord->tables[number] = (struct coord_table){.definition = (Ps__V1__TableDefinition *)copy,
-                                                 .first_slot = coord->next_slot};
+                                                 .first_slot = coord->next_slot,
+                                                 .n_bytes = coord->tables[number].n_bytes};
     coord->next_slot = ps_layout_next_slot(&coord->layouts[number]);
     ps_coord_core_table(&coord->core);
     return PS_OK;

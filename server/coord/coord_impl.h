@@ -76,6 +76,7 @@ struct coord_call {
 struct coord_table {
     Ps__V1__TableDefinition *definition;
     uint32_t first_slot;
+    uint64_t n_bytes; /* Weights and optimizer state, over all servers. */
 };
 
 struct coord_loss {

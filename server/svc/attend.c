@@ -95,6 +95,7 @@ static void fill_stats(const struct ps_attend *attend, Ps__V1__ServerStats *stat
     if (attend->options.mem != NULL) {
         const _Atomic uint64_t *used = attend->options.mem->used;
         stats->memory_bytes = atomic_load(&used[PS_MEM_PAGES]);
+        stats->memory_limit = attend->options.mem->limit[PS_MEM_PAGES];
         stats->staged_bytes = atomic_load(&used[PS_MEM_STAGED]);
         stats->calls_bytes = atomic_load(&used[PS_MEM_CALLS]);
         stats->sessions_bytes = atomic_load(&used[PS_MEM_SESSIONS]);

@@ -80,11 +80,16 @@ static enum ps_status read_definition(const Ps__V1__TableDefinition *from, uint3
 }
 
 enum ps_status ps_table_def_check(const struct Ps__V1__TableDefinition *definition,
-                                  struct ps_error *err)
+                                  uint64_t *ret_bytes, struct ps_error *err)
 {
     struct ps_layout layout;
     struct ps_table_info info;
-    return read_definition(definition, 0, &layout, &info, err);
+    enum ps_status status = read_definition(definition, 0, &layout, &info, err);
+    if (status == PS_OK && ret_bytes != NULL) {
+        /* No overflow: PS_BLOCKS_MAX blocks of PS_BLOCK_FLOATS_MAX floats are 2^38. */
+        *ret_bytes = layout.n_elements * sizeof(float) * (1u + info.optim->state_per_elem);
+    }
+    return status;
 }
 
 enum ps_status ps_table_def_read(const struct Ps__V1__Table *table, struct ps_layout *ret_layout,

@@ -13,9 +13,13 @@
 struct Ps__V1__Table;
 struct Ps__V1__TableDefinition;
 
-/** Could a server make this table? PS_ERR_INVALID with words that name the field. */
+/**
+ * Could servers make this table? `ret_bytes` (may be NULL): what its weights and optimizer state
+ * take, over all servers.
+ * @return PS_ERR_INVALID with words that name the field
+ */
 PS_MUST_CHECK enum ps_status ps_table_def_check(const struct Ps__V1__TableDefinition *definition,
-                                                struct ps_error *err);
+                                                uint64_t *ret_bytes, struct ps_error *err);
 
 /** Fill a catalogue entry from the coordinator's. */
 PS_MUST_CHECK enum ps_status ps_table_def_read(const struct Ps__V1__Table *table,

@@ -108,6 +108,22 @@ class Memory(ps_test.Case):
 
 
 @unittest.skipIf(ps_test.SMALL, "much memory and arithmetic")
+class Budget(ps_test.Case):
+    def test_a_table_that_no_server_has_room_for_is_refused_and_takes_nobody_along(self):
+        server = self.start(
+            "--listen", "127.0.0.1:0", "--memory-max", "4MiB", program=ps_test.SERVER
+        )
+        address = server.wait_line(r"ready address=(\S+)", stdout=True).group(1)
+        args = ("--data", self.data, "--coordinator", address, "--epochs", 1, "--model", "mlp")
+        status, _, stderr = ps_test.run(*args, "--hidden", 20000, program=ps_test.WORKER)
+        self.assertEqual(status, 2, stderr)
+        said = stderr.splitlines()[-1]
+        self.assertRegex(said, r"would need \d+ MiB and may have 4 .*--memory-max")
+        status, _, stderr = ps_test.run(*args, "--hidden", 128, program=ps_test.WORKER)
+        self.assertEqual(status, 0, stderr)
+        self.assertIsNone(server.process.poll())
+
+
 class Large(ps_test.Case):
     ROWS = 40
     SIDE = 28

@@ -18,6 +18,7 @@
 #include "os/clock.h"
 #include "os/cpu.h"
 #include "os/file.h"
+#include "os/memory.h"
 #include "os/posix_disk.h"
 #include "os/random.h"
 #include "unit/os/suites.h"
@@ -246,6 +247,35 @@ START_TEST(a_quota_is_rounded_up_to_cpus)
 }
 END_TEST
 
+static const struct {
+    const char *text;
+    uint64_t bytes;
+} limits[] = {
+    {"1073741824", 1073741824},
+    {"max", UINT64_MAX},
+    {"", UINT64_MAX},
+    {"0", UINT64_MAX},
+    {"12 MB", UINT64_MAX},
+    {"-1", UINT64_MAX},
+    {"9223372036854771712", 9223372036854771712u}, /* Version 1 without a limit. */
+    {"99999999999999999999", UINT64_MAX},
+};
+
+START_TEST(a_limit_of_memory_is_a_number_or_none)
+{
+    ck_assert_msg(ps_memory_from_limit(limits[_i].text) == limits[_i].bytes, "'%s'",
+                  limits[_i].text);
+}
+END_TEST
+
+START_TEST(this_machine_has_memory_and_no_more_than_it_has)
+{
+    uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    ck_assert_uint_ge(ps_memory_usable(), 1u << 20);
+    ck_assert_uint_le(ps_memory_usable(), all);
+}
+END_TEST
+
 START_TEST(this_machine_has_a_cpu_and_no_more_than_it_has)
 {
     ck_assert_uint_ge(ps_cpu_usable(), 1);
@@ -300,6 +330,8 @@ Suite *suite_files(void)
     tcase_add_test(tcase, a_folder_is_made_with_its_parents);
     tcase_add_loop_test(tcase, a_quota_is_rounded_up_to_cpus, 0, (int)PS_ARRAY_LEN(quotas));
     tcase_add_test(tcase, this_machine_has_a_cpu_and_no_more_than_it_has);
+    tcase_add_loop_test(tcase, a_limit_of_memory_is_a_number_or_none, 0, (int)PS_ARRAY_LEN(limits));
+    tcase_add_test(tcase, this_machine_has_memory_and_no_more_than_it_has);
     tcase_add_test(tcase, random_names_differ);
     tcase_add_test(tcase, the_clock_does_not_go_back);
     suite_add_tcase(suite, tcase);

@@ -64,11 +64,11 @@ START_TEST(without_an_optimizer_it_is_sgd)
 {
     fresh();
     definition.optimizer = NULL;
-    ck_assert_int_eq(ps_table_def_check(&definition, NULL), PS_OK);
+    ck_assert_int_eq(ps_table_def_check(&definition, NULL, NULL), PS_OK);
     definition.optimizer = &optimizer;
     rule[0] = '\0';
     optimizer = (Ps__V1__Optimizer)PS__V1__OPTIMIZER__INIT;
-    ck_assert_int_eq(ps_table_def_check(&definition, NULL), PS_OK);
+    ck_assert_int_eq(ps_table_def_check(&definition, NULL, NULL), PS_OK);
 }
 END_TEST
 
@@ -137,7 +137,8 @@ START_TEST(what_no_server_can_make_is_refused_with_the_field)
     fresh();
     lies[_i].lie();
     struct ps_error err = {0};
-    ck_assert_msg(ps_table_def_check(&definition, &err) == PS_ERR_INVALID, "%s", lies[_i].words);
+    ck_assert_msg(ps_table_def_check(&definition, NULL, &err) == PS_ERR_INVALID, "%s",
+                  lies[_i].words);
     ck_assert_msg(strstr(err.text, lies[_i].words) != NULL, "want '%s', got '%s'", lies[_i].words,
                   err.text);
 }
@@ -148,7 +149,7 @@ START_TEST(the_largest_table_that_its_calls_can_carry_is_fine)
     fresh();
     too_many_calls();
     shape[0]--;
-    ck_assert_int_eq(ps_table_def_check(&definition, NULL), PS_OK);
+    ck_assert_int_eq(ps_table_def_check(&definition, NULL, NULL), PS_OK);
 }
 END_TEST
 
