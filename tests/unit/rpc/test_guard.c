@@ -81,9 +81,17 @@ START_TEST(one_connection_takes_its_share_of_places_and_its_calls_wait_their_tur
     call_without_body(&peer, &rig, N);
     assert_echo(&rig);
     ck_assert_uint_eq(peer.n_ended, 0);
-    for (uint32_t i = N; i-- > 0;) { /* The last first: those that wait hold up nothing. */
+    for (uint32_t i = N; i-- > 2;) {
         raw_message(&peer, 1 + 2 * i, 0, "late", 4, true);
     }
+    raw_send_frame(&peer, RAW_PING, 0, 0, "12345678", 8);
+    ck_assert(raw_read_until(&peer, &peer.n_frames[RAW_PING], 2));
+    assert_echo(&rig);
+    raw_send_frame(&peer, RAW_PING, 0, 0, "12345678", 8);
+    ck_assert(raw_read_until(&peer, &peer.n_frames[RAW_PING], 3));
+    ck_assert_uint_eq(peer.n_ended, 0); /* The first two hold both places. */
+    raw_message(&peer, 3, 0, "late", 4, true);
+    raw_message(&peer, 1, 0, "late", 4, true);
     ck_assert(raw_read_until(&peer, &peer.n_ended, N));
     ck_assert_uint_ge(peer.n_data_bytes, N * 9u); /* Each has its answer: 5 bytes and "late". */
     raw_close(&peer);
@@ -176,7 +184,7 @@ START_TEST(a_closed_stream_that_nobody_reads_gives_its_place_back)
     struct rig rig;
     struct raw_peer peer;
     struct talk server = {.rig = &rig};
-    serve(&rig, &(struct ps_rpc_options){.passage_ms = 300});
+    serve(&rig, &(struct ps_rpc_options){.n_calls_max = 1, .passage_ms = 300});
     raw_open(&peer, rig.address, 0);
     raw_call(&peer, 1, "/t.T/Hold", NULL);
     rig_wait(&rig, &rig.n_parked, 1);
@@ -186,7 +194,9 @@ START_TEST(a_closed_stream_that_nobody_reads_gives_its_place_back)
     ps_stream_close(rig.held, PS_OK);
     rig_wait(&rig, &server.n_closed, 1);
     ps_stream_release(rig.held);
-    rig_unlisten(&rig); /* Which waits for the stream, though the peer is still there. */
+    struct ask ask = {0};
+    ck_assert_int_eq(ask_run(&ask, &rig, "/t.T/Context"), PS_OK); /* There is one place. */
+    ask_free(&ask);
     raw_close(&peer);
     rig_close(&rig);
 }
