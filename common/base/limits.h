@@ -72,7 +72,7 @@ PS_STATIC_ASSERT(PS_PARKED_PULLS_MAX >= PS_SESSIONS_MAX,
 PS_STATIC_ASSERT(PS_CALL_PAYLOAD_BYTES + PS_BLOCK_FLOATS_MAX * 4u + PS_HEAD_BYTES_MAX <
                      PS_MESSAGE_BYTES_MAX,
                  "a call that is closed one block late still fits a message");
-PS_STATIC_ASSERT(PS_SESSION_BYTES_MAX >= 4 * PS_MESSAGE_BYTES_MAX,
+PS_STATIC_ASSERT(PS_SESSION_BYTES_MAX >= 4ull * PS_MESSAGE_BYTES_MAX,
                  "a session can have a few calls of any size under way");
 PS_STATIC_ASSERT(PS_SILENCE_MS >= 4 * PS_HEARTBEAT_MS, "one lost heartbeat is no death");
 

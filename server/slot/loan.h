@@ -37,8 +37,8 @@ uint64_t ps_loan_bytes(const struct ps_page *page);
 /** Part `at` borrows a held block, for which ps_ledger_lend has taken the bytes. Lane thread. */
 void ps_loan_lend(struct ps_loan *loan, uint32_t at, struct ps_dense *dense, uint32_t block);
 
-/** A struct ps_lent comes back: `done` of a piece. Any thread. */
-void ps_loan_return(void *lent);
+/** `arg`, a struct ps_lent, comes back: `done` of a piece. Any thread. */
+void ps_loan_return(void *arg);
 
 /** The call is answered. NULL does nothing. */
 void ps_loan_release(struct ps_loan *loan);

@@ -79,39 +79,44 @@ static enum ps_status check_fragment(struct ps_layout_view view, const struct ps
     return PS_OK;
 }
 
-/* Each slot once, each block once and in order. */
+static bool ascending(const struct ps_part *a, const struct ps_part *b)
+{
+    return a->table < b->table || (a->table == b->table && a->block < b->block);
+}
+
+/* Each block once and in order; a push carries whole fragments. */
+static enum ps_status check_slot(struct ps_layout_view view, const struct ps_slot_part *slot,
+                                 const struct ps_part *parts, bool push, struct ps_error *err)
+{
+    for (uint32_t k = 0; k < slot->n_parts; k++) {
+        if (k > 0 && !ascending(&parts[k - 1], &parts[k])) {
+            return ps_fail(err, PS_ERR_INVALID, "blocks of slot %u are not in order", slot->slot);
+        }
+        enum ps_status status = check_part(view, slot, &parts[k], push, err);
+        if (status != PS_OK) {
+            return status;
+        }
+    }
+    return push ? check_fragment(view, slot, parts, err) : PS_OK;
+}
+
+/* Each slot once. */
 static enum ps_status check_share(struct ps_layout_view view, const struct ps_share *share,
                                   bool push, struct ps_error *err)
 {
     uint64_t met = 0;
+    enum ps_status status = PS_OK;
     PS_STATIC_ASSERT(PS_SLOTS <= 64, "one bit per slot");
-    for (uint32_t i = 0; i < share->n_slots; i++) {
+    for (uint32_t i = 0; i < share->n_slots && status == PS_OK; i++) {
         const struct ps_slot_part *slot = &share->slots[i];
         if (slot->slot >= PS_SLOTS || (met >> slot->slot & 1) != 0 || slot->n_parts == 0) {
             return ps_fail(err, PS_ERR_INVALID, "slot %u is out of range, repeated or empty",
                            slot->slot);
         }
         met |= 1ull << slot->slot;
-        for (uint32_t k = 0; k < slot->n_parts; k++) {
-            const struct ps_part *part = &share->parts[slot->first_part + k];
-            const struct ps_part *before = k > 0 ? part - 1 : NULL;
-            if (before != NULL && (part->table < before->table || (part->table == before->table &&
-                                                                   part->block <= before->block))) {
-                return ps_fail(err, PS_ERR_INVALID, "blocks of slot %u are not in order",
-                               slot->slot);
-            }
-            enum ps_status status = check_part(view, slot, part, push, err);
-            if (status != PS_OK) {
-                return status;
-            }
-        }
-        enum ps_status status =
-            push ? check_fragment(view, slot, &share->parts[slot->first_part], err) : PS_OK;
-        if (status != PS_OK) {
-            return status;
-        }
+        status = check_slot(view, slot, &share->parts[slot->first_part], push, err);
     }
-    return PS_OK;
+    return status;
 }
 
 /* ---- Values --------------------------------------------------------------------------------- */

@@ -172,7 +172,7 @@ static void live(struct ps_transport *transport)
     ps_session_join(rig.session, &join);
     pass_ms(1000);
     ps_session_describe(rig.session, &describe);
-    pass_ms(CHUNKS_MAX * 250);
+    pass_ms(CHUNKS_MAX * 250ull);
     ps_session_close(rig.session, &close);
     pass_ms(15000);
     PS_ASSERT(rig.n_done == 3);

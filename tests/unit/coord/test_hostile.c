@@ -38,8 +38,9 @@ static void start_job(void)
 
 static ProtobufCBinaryData session_of(const struct rig_member *member)
 {
-    return (ProtobufCBinaryData){.len = sizeof(member->session.bytes),
-                                 .data = (uint8_t *)(uintptr_t)member->session.bytes};
+    static struct ps_id id; /* What is packed is not written to, but its type says so. */
+    id = member->session;
+    return (ProtobufCBinaryData){.len = sizeof(id.bytes), .data = id.bytes};
 }
 
 static enum ps_status tick(const struct rig_member *member, Ps__V1__AttendReport *report)
