@@ -32,6 +32,7 @@ struct arena {
     struct ps_mem *mem;
     size_t n_left; /* Of the budget. */
     size_t n_used; /* In chunks. */
+    bool starved;  /* It was the heap that had no more, not the budget of the message. */
     struct ps_list chunks;
     struct ps_list large;
 };
@@ -72,6 +73,7 @@ static void *take_large(struct arena *arena, size_t n_bytes)
 {
     struct large *large = ps_mem_alloc(arena->mem, PS_MEM_CALLS, sizeof(*large) + n_bytes);
     if (large == NULL) {
+        arena->starved = true;
         return NULL;
     }
     large->n_bytes = n_bytes;
@@ -89,6 +91,7 @@ static void *take_small(struct arena *arena, size_t n_bytes)
         n_room = n_room < arena->n_left ? n_room : arena->n_left;
         last = add_chunk(arena->mem, &arena->chunks, n_room);
         if (last == NULL) {
+            arena->starved = true;
             return NULL;
         }
     }
@@ -192,45 +195,58 @@ static void forget_unknown(ProtobufCMessage *message)
 }
 
 static ProtobufCMessage *unpack_flat(const ProtobufCMessageDescriptor *type, const uint8_t *bytes,
-                                     size_t n_bytes, struct ps_mem *mem)
+                                     size_t n_bytes, struct ps_mem *mem, enum ps_status *ret_why)
 {
     struct arena *arena = open_arena(mem, PS_WIRE_BUDGET(n_bytes));
+    *ret_why = PS_ERR_NOMEM;
     if (arena == NULL) {
         return NULL;
     }
     ProtobufCAllocator allocator = {.alloc = take, .free = give_back, .allocator_data = arena};
     ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, n_bytes, bytes);
     if (message == NULL) {
+        *ret_why = arena->starved ? PS_ERR_NOMEM : PS_ERR_CORRUPT;
         close_arena(arena);
         return NULL;
     }
+    *ret_why = PS_OK;
     forget_unknown(message);
     /* protobuf-c asks for the message itself first: so it leads back to its arena. */
     PS_ASSERT((void *)message == (void *)(arena + 1));
     return message;
 }
 
-ProtobufCMessage *ps_wire_unpack(const ProtobufCMessageDescriptor *type,
-                                 const struct ps_slice *slices, size_t n_slices, struct ps_mem *mem)
+ProtobufCMessage *ps_wire_unpack_why(const ProtobufCMessageDescriptor *type,
+                                     const struct ps_slice *slices, size_t n_slices,
+                                     struct ps_mem *mem, enum ps_status *ret_why)
 {
     struct ps_cursor c = ps_cursor_over(slices, n_slices);
     size_t n_bytes = c.n_left;
+    *ret_why = PS_ERR_CORRUPT;
     if (n_bytes > PS_MESSAGE_BYTES_MAX) {
         return NULL;
     }
     const uint8_t *run = NULL;
     struct ps_cursor first = c;
     if (ps_cursor_run(&first, n_bytes, &run) == n_bytes) { /* One piece, or nothing at all. */
-        return unpack_flat(type, run, n_bytes, mem);
+        return unpack_flat(type, run, n_bytes, mem, ret_why);
     }
     uint8_t *flat = ps_mem_alloc(mem, PS_MEM_CALLS, n_bytes);
     if (flat == NULL) {
+        *ret_why = PS_ERR_NOMEM;
         return NULL;
     }
     ps_cursor_copy(&c, flat, n_bytes);
-    ProtobufCMessage *message = unpack_flat(type, flat, n_bytes, mem);
+    ProtobufCMessage *message = unpack_flat(type, flat, n_bytes, mem, ret_why);
     ps_mem_free(flat);
     return message;
+}
+
+ProtobufCMessage *ps_wire_unpack(const ProtobufCMessageDescriptor *type,
+                                 const struct ps_slice *slices, size_t n_slices, struct ps_mem *mem)
+{
+    enum ps_status why;
+    return ps_wire_unpack_why(type, slices, n_slices, mem, &why);
 }
 
 ProtobufCMessage *ps_wire_copy(const ProtobufCMessage *message, struct ps_mem *mem)
@@ -241,7 +257,8 @@ ProtobufCMessage *ps_wire_copy(const ProtobufCMessage *message, struct ps_mem *m
         return NULL;
     }
     (void)protobuf_c_message_pack(message, flat);
-    ProtobufCMessage *copy = unpack_flat(message->descriptor, flat, n_bytes, mem);
+    enum ps_status why;
+    ProtobufCMessage *copy = unpack_flat(message->descriptor, flat, n_bytes, mem, &why);
     ps_mem_free(flat);
     return copy;
 }

@@ -13,6 +13,8 @@
 
 #include <protobuf-c/protobuf-c.h>
 
+#include <ps/status.h>
+
 #include "base/mem.h"
 #include "base/slice.h"
 
@@ -34,6 +36,14 @@ size_t ps_wire_pack(const ProtobufCMessage *message, uint8_t *to, size_t n_room,
 ProtobufCMessage *ps_wire_unpack(const ProtobufCMessageDescriptor *type,
                                  const struct ps_slice *slices, size_t n_slices,
                                  struct ps_mem *mem);
+
+/**
+ * As above, for whoever answers the sender: with NULL `*ret_why` is PS_ERR_NOMEM when it is worth
+ * asking again, else PS_ERR_CORRUPT.
+ */
+ProtobufCMessage *ps_wire_unpack_why(const ProtobufCMessageDescriptor *type,
+                                     const struct ps_slice *slices, size_t n_slices,
+                                     struct ps_mem *mem, enum ps_status *ret_why);
 
 /** A copy of its own, for a part of a message that is to outlive it. NULL without memory. */
 ProtobufCMessage *ps_wire_copy(const ProtobufCMessage *message, struct ps_mem *mem);

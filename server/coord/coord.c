@@ -43,12 +43,13 @@ bool coord_pack(struct ps_coord *coord, const ProtobufCMessage *message, struct 
 }
 
 ProtobufCMessage *coord_unpack(struct ps_coord *coord, const ProtobufCMessageDescriptor *type,
-                               const struct ps_msg *msg)
+                               const struct ps_msg *msg, enum ps_status *ret_why)
 {
+    *ret_why = PS_ERR_CORRUPT;
     if (msg->n_bytes > PS_COORD_REQUEST_BYTES_MAX) {
         return NULL;
     }
-    return ps_wire_unpack(type, msg->slices, msg->n_slices, coord->options.mem);
+    return ps_wire_unpack_why(type, msg->slices, msg->n_slices, coord->options.mem, ret_why);
 }
 
 /* ---- Peers --------------------------------------------------------------------------------- */

@@ -224,9 +224,12 @@ static void run_message(struct ps_mail *mail)
     struct coord_attend *attend = arrival->attend;
     struct ps_coord *coord = attend->coord;
     if (!attend->ended && !coord->stopped) {
+        enum ps_status why;
         ProtobufCMessage *message =
-            coord_unpack(coord, &ps__v1__attend_report__descriptor, arrival->msg);
-        if (message == NULL) {
+            coord_unpack(coord, &ps__v1__attend_report__descriptor, arrival->msg, &why);
+        if (message == NULL && why == PS_ERR_NOMEM) {
+            end_stream(attend, PS_ERR_NOMEM); /* Another stream says it all again. */
+        } else if (message == NULL) {
             ps_metric_add(coord->options.metrics, PS_METRIC_messages_malformed_total, 1);
             end_stream(attend, PS_ERR_INVALID);
         } else {

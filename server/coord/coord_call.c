@@ -629,8 +629,13 @@ static void run_call(struct ps_mail *mail)
         coord_call_fail(call, PS_ERR_UNAVAIL, "the coordinator has stopped");
         return;
     }
+    enum ps_status why;
     ProtobufCMessage *message =
-        coord_unpack(coord, call->kind->request, ps_call_request(call->call));
+        coord_unpack(coord, call->kind->request, ps_call_request(call->call), &why);
+    if (message == NULL && why == PS_ERR_NOMEM) {
+        coord_call_fail(call, PS_ERR_NOMEM, "no memory to read the request");
+        return;
+    }
     if (message == NULL) {
         ps_metric_add(coord->options.metrics, PS_METRIC_messages_malformed_total, 1);
         coord_call_fail(call, PS_ERR_INVALID, "the request is malformed or too long");

@@ -145,9 +145,10 @@ struct ps_coord {
 void coord_changed(struct ps_coord *coord);
 /** Pack into the coordinator's buffer; false without memory. Valid until the next packing. */
 bool coord_pack(struct ps_coord *coord, const ProtobufCMessage *message, struct ps_out *ret);
-/** Read a request; NULL when it is malformed or too long. Freed with ps_wire_unpacked_free. */
+/** Read a request; NULL when it is malformed or too long (PS_ERR_CORRUPT), or without memory
+ * (PS_ERR_NOMEM). Freed with ps_wire_unpacked_free. */
 ProtobufCMessage *coord_unpack(struct ps_coord *coord, const ProtobufCMessageDescriptor *type,
-                               const struct ps_msg *msg);
+                               const struct ps_msg *msg, enum ps_status *ret_why);
 /** Forget what was known of the member that had this place before. */
 void coord_peer_claim(struct ps_coord *coord, uint32_t member);
 

@@ -299,15 +299,21 @@ static void run_timer(struct ps_timer *timer)
     ps_session_settle(session);
 }
 
-static void take_answer(struct ps_session_cold *cold)
+/* False: it could not be read for want of memory, and the request says so. */
+static bool take_answer(struct ps_session_cold *cold)
 {
     struct ps_session *session = cold->session;
     const struct ps_msg *reply = cold->request.reply;
-    ProtobufCMessage *message = ps_wire_unpack(kinds[cold->kind].reply, reply->slices,
-                                               reply->n_slices, session->options.mem);
+    enum ps_status why;
+    ProtobufCMessage *message = ps_wire_unpack_why(kinds[cold->kind].reply, reply->slices,
+                                                   reply->n_slices, session->options.mem, &why);
+    if (message == NULL && why == PS_ERR_NOMEM) {
+        (void)ps_fail(&cold->request.err, why, "no memory to read the coordinator's answer");
+        return false;
+    }
     if (message == NULL) {
         end_cold(cold, PS_ERR_CORRUPT, "the coordinator's answer makes no sense");
-        return;
+        return true;
     }
     cold->op->err.status = PS_OK;
     enum next next = kinds[cold->kind].take(cold, message);
@@ -318,6 +324,7 @@ static void take_answer(struct ps_session_cold *cold)
     } else {
         end_cold(cold, cold->op->err.status, cold->op->err.text);
     }
+    return true;
 }
 
 /* Silence says less than what was heard before it. */
@@ -379,9 +386,7 @@ static void run_done(struct ps_mail *mail)
     struct ps_session *session = cold->session;
     cold->under_way = false;
     struct ps_msg *reply = cold->request.reply;
-    if (cold->request.err.status == PS_OK) {
-        take_answer(cold);
-    } else {
+    if (cold->request.err.status != PS_OK || !take_answer(cold)) {
         take_failure(cold);
     }
     ps_msg_unref(reply);
@@ -396,7 +401,9 @@ void ps_session_cold_start(struct ps_session *session, enum ps_session_cold_kind
         cold = ps_mem_alloc(session->options.mem, PS_MEM_CALLS, sizeof(*cold));
     }
     if (cold == NULL) {
-        ps_session_end_op(session, op, PS_ERR_BUSY, "too many operations at once");
+        bool full = session->n_colds == PS_SESSION_COLD_MAX;
+        ps_session_end_op(session, op, full ? PS_ERR_BUSY : PS_ERR_NOMEM,
+                          full ? "too many operations at once" : "no memory for an operation");
         return;
     }
     const struct ps_session_options *options = &session->options;

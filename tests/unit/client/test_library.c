@@ -391,7 +391,7 @@ START_TEST(what_the_budget_has_no_room_for_is_refused_and_nothing_is_lost)
     ck_assert_int_eq(ps_client_pull(client, &pull, NULL), PS_OK);
     atomic_store(&client->mem.fail_after, 0);
     ck_assert_int_eq(ps_client_define_job(client, &(struct ps_job_def){.model = "m"}, NULL),
-                     PS_ERR_BUSY);
+                     PS_ERR_NOMEM);
     ck_assert_int_eq(ps_client_pull(client, &pull, NULL), PS_OK); /* Needs none. */
     atomic_store(&client->mem.fail_after, -1);
     stop();

@@ -38,10 +38,12 @@ static size_t make_message(void)
     return ps_wire_pack(&reply.base, bytes, n, &fits);
 }
 
+static enum ps_status why; /* Of the last unpack. */
+
 static Ps__V1__DescribeReply *unpack(struct ps_cursor c)
 {
-    return (Ps__V1__DescribeReply *)ps_wire_unpack(&ps__v1__describe_reply__descriptor, c.slices,
-                                                   c.n_slices, &mem);
+    return (Ps__V1__DescribeReply *)ps_wire_unpack_why(&ps__v1__describe_reply__descriptor,
+                                                       c.slices, c.n_slices, &mem, &why);
 }
 
 START_TEST(what_was_packed_is_unpacked_from_any_slices)
@@ -103,6 +105,7 @@ START_TEST(a_refused_allocation_gives_null_and_no_leak)
         mem.fail_after = k;
         Ps__V1__DescribeReply *reply = unpack(cut_by_chance(&cut, bytes, n, &rng));
         done = reply != NULL;
+        ck_assert_int_eq(why, done ? PS_OK : PS_ERR_NOMEM);
         if (reply != NULL) {
             ps_wire_unpacked_free(&reply->base);
         }
@@ -116,6 +119,7 @@ START_TEST(a_message_longer_than_a_call_is_refused_unread)
     ps_mem_init(&mem);
     struct ps_slice slice = {.data = bytes, .n_bytes = (size_t)PS_MESSAGE_BYTES_MAX + 1};
     ck_assert_ptr_null(unpack(ps_cursor_over(&slice, 1))); /* Reading it would run out of bounds. */
+    ck_assert_int_eq(why, PS_ERR_CORRUPT);
 }
 END_TEST
 
