@@ -33,8 +33,8 @@
 #define PS_PARKED_PULLS_MAX   1024u /* Pulls one lane may hold back while a worker lags. */
 
 #define PS_RETRY_HINT_MS_MAX 30000u /* Longest wait that a client takes a server's word for. */
-#define PS_WATCHERS_MAX    256u /* Streams of health's Watch on one server: one per session. */
-#define PS_REFLECTIONS_MAX 16u  /* Streams of reflection on one server: people and their tools. */
+#define PS_WATCHERS_MAX      256u   /* Streams of health's Watch on one server: one per session. */
+#define PS_REFLECTIONS_MAX   16u /* Streams of reflection on one server: people and their tools. */
 #define PS_CONTROL_BYTES_MAX (64u << 10) /* A message to the coordinator; the longest is 2 KiB. */
 
 /*
