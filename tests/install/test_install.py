@@ -176,7 +176,7 @@ class Cluster(ps_test.Case):
         return address, servers
 
     def address_of(self, server):
-        return server.wait_line(r"^ready address=(\S+)$", stdout=True, timeout=PATIENCE_S)[1]
+        return server.wait_line(r"^ready address=(\S+)", stdout=True, timeout=PATIENCE_S)[1]
 
     def start_program(self, name, *args):
         return self.start(*args, program=made.program(name), env=self.env)
