@@ -205,12 +205,16 @@ static enum ps_status examine(struct ps_rpc_call *call, bool ok, const char **re
     return ps_rpc_listener_canceling(call->listener) ? PS_ERR_UNAVAIL : PS_OK;
 }
 
-/* A place has become free, and somebody may wait for it. */
+/*
+ * A place has become free, and somebody may wait for it: perhaps two, since it was one of all and
+ * one of its connection's own.
+ */
 static void read_next(struct ps_rpc_listener *listener, enum ps_traffic traffic)
 {
     struct ps_rpc_guest *next = ps_rpc_guest_next(listener, traffic);
-    if (next != NULL) {
+    while (next != NULL) { /* Each takes a place: it ends with these or with those who wait. */
         read_request(PS_CONTAINER_OF(next, struct ps_rpc_call, guest));
+        next = ps_rpc_guest_next(listener, traffic);
     }
 }
 

@@ -123,6 +123,52 @@ START_TEST(whatever_others_hold_a_connection_that_has_nothing_under_way_is_serve
 }
 END_TEST
 
+/*
+ * A place that becomes free is one of all and one of its connection's own: whoever waits first gets
+ * the former, and that must not cost the connection the latter.
+ */
+START_TEST(a_place_of_ones_own_is_not_lost_to_those_who_wait_before)
+{
+    enum {
+        N_OTHERS = 4
+    };
+    struct rig rig;
+    struct raw_peer others[N_OTHERS];
+    struct raw_peer peer;
+    serve(&rig, &(struct ps_rpc_options){.n_reads_max = 2 + 2 * N_OTHERS,
+                                         .passage_ms = NEVER,
+                                         .crowded_ms = NEVER,
+                                         .keepalive_ms = NEVER});
+    call_without_body(&peer, &rig, 2); /* With the own ones of the others these are all. */
+    for (int i = 0; i < N_OTHERS; i++) {
+        call_without_body(&others[i], &rig, 2);
+    }
+    for (int i = 0; i < N_OTHERS; i++) {
+        for (uint32_t k = 2; k < 10; k++) {
+            raw_call(&others[i], 1 + 2 * k, "/t.T/Echo", NULL);
+        }
+        raw_send_frame(&others[i], RAW_PING, 0, 0, "12345678", 8);
+        ck_assert(raw_read_until(&others[i], &others[i].n_frames[RAW_PING], 2));
+    }
+    for (uint32_t i = 2; i < 6; i++) { /* Behind them. */
+        raw_call(&peer, 1 + 2 * i, "/t.T/Echo", NULL);
+        raw_message(&peer, 1 + 2 * i, 0, "mine", 4, true);
+    }
+    raw_send_frame(&peer, RAW_PING, 0, 0, "12345678", 8);
+    ck_assert(raw_read_until(&peer, &peer.n_frames[RAW_PING], 2));
+    ck_assert_uint_eq(peer.n_ended, 0);
+    raw_message(&peer, 1, 0, "mine", 4, true);
+    raw_message(&peer, 3, 0, "mine", 4, true);
+    ck_assert(raw_read_until(&peer, &peer.n_ended, 6));
+    for (int i = 0; i < N_OTHERS; i++) {
+        ck_assert_uint_eq(others[i].n_ended, 0);
+        raw_close(&others[i]);
+    }
+    raw_close(&peer);
+    rig_close(&rig);
+}
+END_TEST
+
 START_TEST(a_connection_opens_no_streams_without_end)
 {
     struct rig rig;
@@ -373,6 +419,7 @@ Suite *suite_guard(void)
     tcase_add_test(tcase, requests_that_never_arrive_make_way_sooner_when_no_call_can_come_in);
     tcase_add_test(tcase, one_connection_takes_its_share_of_places_and_its_calls_wait_their_turn);
     tcase_add_test(tcase, whatever_others_hold_a_connection_that_has_nothing_under_way_is_served);
+    tcase_add_test(tcase, a_place_of_ones_own_is_not_lost_to_those_who_wait_before);
     tcase_add_test(tcase, a_connection_opens_no_streams_without_end);
     tcase_add_test(tcase, calls_that_wait_for_their_turn_and_are_given_up_leave_nothing);
     tcase_add_test(tcase, an_answer_that_nobody_takes_gives_its_place_back);
