@@ -80,6 +80,10 @@ static void recycle(struct ps_page *page)
     struct ps_page_pool *pool = page->pool;
     ps_mem_free(page->state); /* A page that needs state later most likely inherits one. */
     page->state = NULL;
+    if (page->room < pool->capacity) {
+        free_page(page);
+        return;
+    }
     if (atomic_fetch_add(&pool->n_spare, 1) >= PS_PAGES_SPARE_MAX) {
         atomic_fetch_sub(&pool->n_spare, 1);
         free_page(page);
@@ -138,17 +142,19 @@ static void *from_heap(struct ps_mem *mem, size_t n_bytes, enum ps_page_budget b
                                     : ps_mem_alloc(mem, PS_MEM_PAGES, n_bytes);
 }
 
-static struct ps_page *page_from_heap(struct ps_page_pool *pool, enum ps_page_budget budget)
+static struct ps_page *page_from_heap(struct ps_page_pool *pool, uint32_t room,
+                                      enum ps_page_budget budget)
 {
     struct ps_page *page = from_heap(pool->mem, sizeof(*page), budget);
     if (page == NULL) {
         return NULL;
     }
-    page->weights = from_heap(pool->mem, pool->capacity * sizeof(float), budget);
+    page->weights = from_heap(pool->mem, room * sizeof(float), budget);
     if (page->weights == NULL) {
         ps_mem_free(page);
         return NULL;
     }
+    page->room = room;
     page->pool = pool;
     atomic_fetch_add(&pool->holders, 1);
     return page;
@@ -158,10 +164,12 @@ struct ps_page *ps_page_make(struct ps_page_pool *pool, uint32_t n, enum ps_page
                              bool *ret_heap)
 {
     PS_ASSERT(n > 0 && n <= pool->capacity);
-    struct ps_page *page = pop_spare(pool);
+    /* A short one, of the last block, is not worth a whole one's memory: and who borrows it pays
+     * for what it keeps. */
+    struct ps_page *page = n == pool->capacity ? pop_spare(pool) : NULL;
     *ret_heap = page == NULL;
     if (page == NULL) {
-        page = page_from_heap(pool, budget);
+        page = page_from_heap(pool, n, budget);
     }
     if (page != NULL) {
         PS_ASSERT(page->state == NULL);
@@ -219,7 +227,7 @@ uint32_t ps_page_refs(const struct ps_page *page, enum ps_page_reason reason)
 
 uint64_t ps_page_bytes(const struct ps_page *page)
 {
-    return sizeof(*page) + (uint64_t)page->pool->capacity * sizeof(float);
+    return sizeof(*page) + (uint64_t)page->room * sizeof(float);
 }
 
 bool ps_page_shared(const struct ps_page *page)

@@ -10,7 +10,7 @@
  * A page that is shared is never written. Its lane alone writes it, takes references and asks
  * whether it is shared; any thread gives a reference back. Readers see `weights`, `n` and
  * `version`; only SNAPSHOT and REPLICA readers may look at the optimizer state.
- * Pages of one size come from a pool, which keeps a few of them and outlives its last page.
+ * Pages of a table come from a pool, which keeps a few whole ones and outlives its last page.
  */
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -35,6 +35,7 @@ struct ps_page {
     float *weights;   /* [n], at a 64-byte boundary. */
     float *state;     /* [state_per_elem][n]; NULL when there is none or a newer page has it. */
     uint32_t n;       /* Elements. */
+    uint32_t room;    /* Elements that there is memory for. */
     uint64_t version; /* Updates applied to this block, ever. */
     uint64_t t;       /* Optimizer: updates of this page (struct ps_optim_page). */
     double power[2];  /* Optimizer: beta1^t, beta2^t. */

@@ -274,6 +274,26 @@ START_TEST(spare_pages_are_few_and_hold_no_state)
 }
 END_TEST
 
+/* A borrower is charged for what it reads: a hundred last blocks are no hundred whole ones. */
+START_TEST(the_page_of_a_short_last_block_keeps_no_more_than_it_holds)
+{
+    make_table(STATE);
+    struct ps_page *last = ps_dense_borrow(dense, N_BLOCKS - 1, PS_PAGE_PULL);
+    ck_assert_uint_lt(last->n, BLOCK_FLOATS);
+    ck_assert_uint_eq(ps_page_bytes(last), sizeof(*last) + last->n * sizeof(float));
+    uint64_t before = bytes_used();
+    write_block(N_BLOCKS - 1); /* Its twin is as short, though there may be spare whole ones. */
+    ck_assert_uint_lt(bytes_used(), before + BLOCK_FLOATS * sizeof(float));
+    ps_page_unref(last, PS_PAGE_PULL);
+    ck_assert_uint_eq(bytes_used(), before);
+    struct ps_page *whole = ps_dense_borrow(dense, 0, PS_PAGE_PULL);
+    write_block(0);
+    ck_assert_uint_eq(ps_page_bytes(whole), sizeof(*whole) + BLOCK_FLOATS * sizeof(float));
+    ps_page_unref(whole, PS_PAGE_PULL);
+    destroy_table();
+}
+END_TEST
+
 START_TEST(pages_on_loan_outlive_their_table_and_then_leave_nothing)
 {
     static struct loan loans[3];
@@ -500,6 +520,7 @@ static Suite *suite_dense(void)
     tcase_add_test(tcase, pulls_cost_no_copied_byte_and_in_the_long_run_no_allocation);
     tcase_add_loop_test(tcase, readers_of_state_cost_one_copy_of_it_and_no_more, 0, 2);
     tcase_add_test(tcase, spare_pages_are_few_and_hold_no_state);
+    tcase_add_test(tcase, the_page_of_a_short_last_block_keeps_no_more_than_it_holds);
     tcase_add_test(tcase, pages_on_loan_outlive_their_table_and_then_leave_nothing);
     tcase_add_test(tcase, a_block_that_comes_back_on_a_spare_page_starts_anew);
     tcase_add_loop_test(tcase, other_threads_may_give_pages_back_while_the_lane_writes, 0, 2);
