@@ -7,6 +7,8 @@
  */
 #include "slot/ledger.h"
 
+#include <string.h>
+
 #include "base/assert.h"
 
 struct ps_ledger *ps_ledger_create(struct ps_mem *mem, const struct ps_ledger_limits *limits)
@@ -47,17 +49,50 @@ static struct ps_account *find(struct ps_ledger *ledger, uint64_t session)
     uint32_t n = atomic_load_explicit(&ledger->n_accounts, memory_order_acquire);
     for (uint32_t i = 0; i < n && session != 0; i++) {
         struct ps_account *account = &ledger->accounts[i];
-        if (atomic_load_explicit(&account->session, memory_order_relaxed) == session) {
+        if (atomic_load_explicit(&account->session, memory_order_acquire) == session) {
             return account;
         }
     }
     return NULL;
 }
 
-struct ps_account *ps_ledger_find(struct ps_ledger *ledger, uint64_t session)
+/* The halves of an id. */
+struct id_words {
+    uint64_t at[2];
+};
+
+static struct id_words words_of(const struct ps_id *id)
+{
+    struct id_words words;
+    PS_STATIC_ASSERT(sizeof(words) == sizeof(id->bytes), "an id is two words");
+    memcpy(&words, id->bytes, sizeof(words));
+    return words;
+}
+
+struct ps_account *ps_ledger_find(struct ps_ledger *ledger, uint64_t session,
+                                  const struct ps_id *id)
 {
     struct ps_account *account = find(ledger, session);
+    struct id_words words = words_of(id);
+    for (int i = 0; i < 2 && account != NULL; i++) {
+        if (atomic_load_explicit(&account->id[i], memory_order_relaxed) != words.at[i]) {
+            return &ledger->strangers; /* Who only knows a number must not use up its share. */
+        }
+    }
     return account != NULL ? account : &ledger->strangers;
+}
+
+/* The number last: who finds it finds the id. */
+static void assign(struct ps_account *account, const struct ps_open_session *session)
+{
+    struct id_words words = words_of(&session->id);
+    atomic_store_explicit(&account->session, 0, memory_order_relaxed);
+    atomic_store_explicit(&account->parked, 0, memory_order_relaxed);
+    for (int i = 0; i < 2; i++) {
+        atomic_store_explicit(&account->id[i], words.at[i], memory_order_relaxed);
+    }
+    atomic_store_explicit(&account->session, session->number, memory_order_release);
+    account->open = true;
 }
 
 /* An account that nobody has any more; NULL: the closed ones still have pages on loan. */
@@ -78,23 +113,23 @@ static struct ps_account *free_account(struct ps_ledger *ledger)
     return &ledger->accounts[n];
 }
 
-void ps_ledger_sessions(struct ps_ledger *ledger, const uint64_t *numbers, uint32_t n)
+void ps_ledger_sessions(struct ps_ledger *ledger, const struct ps_open_session *sessions,
+                        uint32_t n)
 {
     for (uint32_t i = 0; i < PS_ACCOUNTS_MAX; i++) {
         ledger->accounts[i].open = false;
     }
     for (uint32_t i = 0; i < n; i++) {
-        struct ps_account *account = find(ledger, numbers[i]);
+        struct ps_account *account = find(ledger, sessions[i].number);
         if (account != NULL) {
             account->open = true;
         }
     }
     for (uint32_t i = 0; i < n; i++) {
-        struct ps_account *account = find(ledger, numbers[i]) != NULL ? NULL : free_account(ledger);
+        bool known = find(ledger, sessions[i].number) != NULL;
+        struct ps_account *account = known ? NULL : free_account(ledger);
         if (account != NULL) {
-            atomic_store_explicit(&account->parked, 0, memory_order_relaxed);
-            atomic_store_explicit(&account->session, numbers[i], memory_order_relaxed);
-            account->open = true;
+            assign(account, &sessions[i]);
         }
     }
 }

@@ -26,8 +26,10 @@
 #include <stdint.h>
 
 #include "base/attr.h"
+#include "base/id.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "slot/record.h"
 
 /* Open sessions, and as many that are closed while pages of theirs are still on loan. */
 #define PS_ACCOUNTS_MAX (2u * PS_SESSIONS_MAX)
@@ -39,6 +41,7 @@ struct ps_ledger_limits {
 
 struct ps_account {
     _Atomic uint64_t session; /* Number; 0: free, or the strangers'. */
+    _Atomic uint64_t id[2];   /* Its session's: everybody may see numbers, but not these. */
     _Atomic uint64_t bytes;   /* Calls and pages on loan. */
     _Atomic uint32_t n_calls; /* Under way. */
     _Atomic bool refused;     /* Its last call: the next one has the reserve, too. */
@@ -68,10 +71,12 @@ void ps_ledger_ref(struct ps_ledger *ledger);
 void ps_ledger_unref(struct ps_ledger *ledger);
 
 /** These sessions are open from now on, the others are closed. Main executor. */
-void ps_ledger_sessions(struct ps_ledger *ledger, const uint64_t *numbers, uint32_t n);
+void ps_ledger_sessions(struct ps_ledger *ledger, const struct ps_open_session *sessions,
+                        uint32_t n);
 
-/** The account of an open session, else the strangers'. */
-struct ps_account *ps_ledger_find(struct ps_ledger *ledger, uint64_t session);
+/** The account of an open session, if the id is its; else the strangers'. */
+struct ps_account *ps_ledger_find(struct ps_ledger *ledger, uint64_t session,
+                                  const struct ps_id *id);
 
 /** A call of `n_bytes` begins; false: one too many, or too much. */
 PS_MUST_CHECK bool ps_ledger_begin_call(struct ps_ledger *ledger, struct ps_account *account,

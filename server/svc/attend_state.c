@@ -69,19 +69,17 @@ static enum ps_status take_sessions(struct ps_attend *attend, const Ps__V1__Open
     if (from->n_sessions > PS_SESSIONS_MAX) {
         return ps_fail(err, PS_ERR_INVALID, "%zu open sessions", from->n_sessions);
     }
-    uint64_t numbers[PS_SESSIONS_MAX];
     uint64_t before = 0;
     for (size_t i = 0; i < from->n_sessions; i++) {
         struct ps_open_session *to = &attend->sessions[i];
         to->number = from->sessions[i]->number;
-        numbers[i] = to->number;
         if (to->number <= before ||
             !ps_id_from(from->sessions[i]->session.data, from->sessions[i]->session.len, &to->id)) {
             return ps_fail(err, PS_ERR_INVALID, "open sessions are not in order");
         }
         before = to->number;
     }
-    ps_ledger_sessions(attend->options.svc->ledger, numbers, (uint32_t)from->n_sessions);
+    ps_ledger_sessions(attend->options.svc->ledger, attend->sessions, (uint32_t)from->n_sessions);
     attend->n_sessions = (uint32_t)from->n_sessions;
     attend->sessions_version = from->version;
     ps_metric_set(attend->options.metrics, PS_METRIC_sessions_open, from->n_sessions);

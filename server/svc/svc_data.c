@@ -174,7 +174,8 @@ static bool admit(struct ps_data_call *call)
     struct ps_svc_data *svc = call->arg;
     uint64_t n_bytes = sizeof(*call) + call->msg->n_bytes;
     call->ledger = svc->ledger;
-    call->account = ps_ledger_find(svc->ledger, call->request.session_number);
+    call->account =
+        ps_ledger_find(svc->ledger, call->request.session_number, &call->request.session);
     call->serial = ps_ledger_serial(svc->ledger);
     if (!ps_ledger_begin_call(svc->ledger, call->account, n_bytes)) {
         return false;

@@ -27,6 +27,26 @@ static void expect_nothing_left(void)
     }
 }
 
+static struct ps_id id_of(uint64_t number)
+{
+    return (struct ps_id){{(uint8_t)number, (uint8_t)(number >> 8), 1}};
+}
+
+static void open_sessions(struct ps_ledger *ledger, const uint64_t *numbers, uint32_t n)
+{
+    static struct ps_open_session sessions[PS_SESSIONS_MAX];
+    for (uint32_t i = 0; i < n; i++) {
+        sessions[i] = (struct ps_open_session){.number = numbers[i], .id = id_of(numbers[i])};
+    }
+    ps_ledger_sessions(ledger, sessions, n);
+}
+
+static struct ps_account *account_of(struct ps_ledger *ledger, uint64_t number)
+{
+    struct ps_id id = id_of(number);
+    return ps_ledger_find(ledger, number, &id);
+}
+
 START_TEST(zero_means_the_preset)
 {
     struct ps_ledger *ledger = make(0, 0);
@@ -40,15 +60,17 @@ END_TEST
 START_TEST(an_account_is_found_while_its_session_is_open)
 {
     struct ps_ledger *ledger = make(0, 0);
-    ck_assert_ptr_eq(ps_ledger_find(ledger, 7), &ledger->strangers);
-    ck_assert_ptr_eq(ps_ledger_find(ledger, 0), &ledger->strangers);
-    ps_ledger_sessions(ledger, (const uint64_t[]){3, 7}, 2);
-    struct ps_account *seven = ps_ledger_find(ledger, 7);
+    ck_assert_ptr_eq(account_of(ledger, 7), &ledger->strangers);
+    ck_assert_ptr_eq(account_of(ledger, 0), &ledger->strangers);
+    open_sessions(ledger, (const uint64_t[]){3, 7}, 2);
+    struct ps_account *seven = account_of(ledger, 7);
     ck_assert_ptr_ne(seven, &ledger->strangers);
-    ck_assert_ptr_ne(seven, ps_ledger_find(ledger, 3));
-    ps_ledger_sessions(ledger, (const uint64_t[]){7, 9}, 2);
-    ck_assert_ptr_eq(ps_ledger_find(ledger, 7), seven);              /* It keeps its place. */
-    ck_assert_ptr_eq(ps_ledger_find(ledger, 3), &ledger->strangers); /* Its place is 9's. */
+    ck_assert_ptr_ne(seven, account_of(ledger, 3));
+    struct ps_id of_three = id_of(3);
+    ck_assert_ptr_eq(ps_ledger_find(ledger, 7, &of_three), &ledger->strangers);
+    open_sessions(ledger, (const uint64_t[]){7, 9}, 2);
+    ck_assert_ptr_eq(account_of(ledger, 7), seven);              /* It keeps its place. */
+    ck_assert_ptr_eq(account_of(ledger, 3), &ledger->strangers); /* Its place is 9's. */
     ps_ledger_unref(ledger);
 }
 END_TEST
@@ -57,17 +79,17 @@ END_TEST
 START_TEST(places_are_used_again_but_not_before_their_pages_are_back)
 {
     struct ps_ledger *ledger = make(0, 0);
-    ps_ledger_sessions(ledger, (const uint64_t[]){1}, 1);
-    struct ps_account *first = ps_ledger_find(ledger, 1);
+    open_sessions(ledger, (const uint64_t[]){1}, 1);
+    struct ps_account *first = account_of(ledger, 1);
     ck_assert(ps_ledger_lend(ledger, first, 1, 4096));
     for (uint64_t round = 1; round < 20; round++) {
         uint64_t numbers[PS_SESSIONS_MAX];
         for (uint32_t i = 0; i < PS_SESSIONS_MAX; i++) {
             numbers[i] = round * 1000 + i;
         }
-        ps_ledger_sessions(ledger, numbers, PS_SESSIONS_MAX);
+        open_sessions(ledger, numbers, PS_SESSIONS_MAX);
         for (uint32_t i = 0; i < PS_SESSIONS_MAX; i++) {
-            struct ps_account *account = ps_ledger_find(ledger, numbers[i]);
+            struct ps_account *account = account_of(ledger, numbers[i]);
             ck_assert_ptr_ne(account, &ledger->strangers);
             ck_assert_ptr_ne(account, first);
         }
@@ -80,9 +102,9 @@ END_TEST
 START_TEST(amounts_end_where_their_limits_say)
 {
     struct ps_ledger *ledger = make(2 * MIB, 100 * MIB);
-    ps_ledger_sessions(ledger, (const uint64_t[]){1, 2}, 2);
-    struct ps_account *one = ps_ledger_find(ledger, 1);
-    struct ps_account *two = ps_ledger_find(ledger, 2);
+    open_sessions(ledger, (const uint64_t[]){1, 2}, 2);
+    struct ps_account *one = account_of(ledger, 1);
+    struct ps_account *two = account_of(ledger, 2);
     ck_assert(ps_ledger_begin_call(ledger, one, MIB));
     ck_assert(ps_ledger_lend(ledger, one, 3, MIB));
     ck_assert(!ps_ledger_begin_call(ledger, one, 1));
@@ -101,7 +123,7 @@ END_TEST
 START_TEST(there_is_an_end_to_pages_too)
 {
     struct ps_ledger *ledger = make(0, 0);
-    struct ps_account *account = ps_ledger_find(ledger, 1);
+    struct ps_account *account = account_of(ledger, 1);
     ck_assert(ps_ledger_lend(ledger, account, PS_PAGES_LENT_MAX, 1));
     ck_assert(!ps_ledger_lend(ledger, account, 1, 1));
     ps_ledger_return(ledger, account, PS_PAGES_LENT_MAX, 1);
@@ -120,16 +142,16 @@ START_TEST(greedy_sessions_come_to_even_shares_and_leave_one)
     for (uint32_t i = 0; i < n; i++) {
         numbers[i] = i + 1;
     }
-    ps_ledger_sessions(ledger, numbers, n);
+    open_sessions(ledger, numbers, n);
     struct ps_rng rng = ps_rng_from(n);
     uint32_t held[64] = {0};
-    while (ps_ledger_lend(ledger, ps_ledger_find(ledger, 1), 1, each)) {
+    while (ps_ledger_lend(ledger, account_of(ledger, 1), 1, each)) {
         held[0]++;
     }
     ck_assert_uint_eq(held[0] * each, 32 * MIB);
     for (uint32_t try = 0; try < 400000; try++) { /* All calls take equally long. */
         uint32_t i = (uint32_t)(ps_rng_next(&rng) % n);
-        struct ps_account *account = ps_ledger_find(ledger, i + 1);
+        struct ps_account *account = account_of(ledger, i + 1);
         if (held[i] > 0 && try % 2 == 0) {
             ps_ledger_return(ledger, account, 1, each);
             held[i]--;
@@ -142,7 +164,7 @@ START_TEST(greedy_sessions_come_to_even_shares_and_leave_one)
         uint64_t share = 64 * MIB / (n + 1) / each;
         ck_assert_uint_ge(held[i] + 2, share);
         ck_assert_uint_le(held[i], share + 2);
-        ps_ledger_return(ledger, ps_ledger_find(ledger, i + 1), held[i], held[i] * each);
+        ps_ledger_return(ledger, account_of(ledger, i + 1), held[i], held[i] * each);
     }
     ps_ledger_unref(ledger);
 }
@@ -169,10 +191,10 @@ END_TEST
 START_TEST(who_was_refused_comes_in_before_those_who_were_not)
 {
     struct ps_ledger *ledger = make(64 * MIB, 64 * MIB);
-    ps_ledger_sessions(ledger, (const uint64_t[]){1, 2, 3}, 3);
-    struct ps_account *one = ps_ledger_find(ledger, 1);
-    struct ps_account *two = ps_ledger_find(ledger, 2);
-    struct ps_account *three = ps_ledger_find(ledger, 3);
+    open_sessions(ledger, (const uint64_t[]){1, 2, 3}, 3);
+    struct ps_account *one = account_of(ledger, 1);
+    struct ps_account *two = account_of(ledger, 2);
+    struct ps_account *three = account_of(ledger, 3);
     ck_assert(ps_ledger_begin_call(ledger, one, 28 * MIB));
     ck_assert(ps_ledger_begin_call(ledger, two, 14 * MIB));
     ck_assert(!ps_ledger_begin_call(ledger, three, 15 * MIB)); /* 22 are left, 8 of them kept. */
@@ -198,7 +220,7 @@ START_TEST(a_page_may_come_back_after_everything_else_is_gone)
                                  .block_floats = 1024};
     struct ps_dense *dense = NULL;
     ck_assert_int_eq(ps_dense_create(&spec, &mem, &dense, NULL), PS_OK);
-    struct ps_account *account = ps_ledger_find(ledger, 1);
+    struct ps_account *account = account_of(ledger, 1);
     struct ps_loan *loan = ps_loan_create(&mem, ledger, account, 2);
     ck_assert_ptr_nonnull(loan);
     uint64_t n_bytes = 0;

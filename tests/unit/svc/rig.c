@@ -170,17 +170,15 @@ void rig_min_clock(uint64_t min_clock)
 void rig_sessions(uint64_t version, uint64_t first)
 {
     struct ps_open_session sessions[4];
-    uint64_t numbers[4];
     uint32_t n = 0;
     for (uint64_t number = 1; number <= 4; number++) {
         if (number >= first) {
             sessions[n].number = number;
-            numbers[n] = number;
             sessions[n].id = (struct ps_id){{(uint8_t)number}};
             n++;
         }
     }
-    ps_ledger_sessions(rig.svc.ledger, numbers, n);
+    ps_ledger_sessions(rig.svc.ledger, sessions, n);
     struct ps_lane_update *news = rig_news();
     news->has_sessions = true;
     news->sessions =

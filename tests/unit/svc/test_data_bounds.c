@@ -201,6 +201,28 @@ START_TEST(who_is_no_open_session_has_one_account_with_all_the_others)
 }
 END_TEST
 
+/* Numbers can be seen by all, in Describe: a call that has only the number is nobody's. */
+START_TEST(who_knows_a_number_only_is_not_booked_on_its_session)
+{
+    rig_open(1);
+    static struct fake_call *calls[PS_SESSION_CALLS_MAX];
+    for (uint32_t i = 0; i < PS_SESSION_CALLS_MAX; i++) {
+        struct ps_data_request *request = rig_request(1);
+        request->session = (struct ps_id){{77}};
+        rig_add_push(100, i, ALL);
+        calls[i] = rig_deliver(PS_DATA_PUSH);
+        ck_assert(!fake_call_finished(calls[i]));
+    }
+    struct fake_call *known = push(1, 0);
+    rig_pump();
+    expect(known, PS_OK);
+    for (uint32_t i = 0; i < PS_SESSION_CALLS_MAX; i++) {
+        expect(calls[i], PS_ERR_FENCED);
+    }
+    rig_close();
+}
+END_TEST
+
 START_TEST(of_the_pulls_of_a_session_the_newest_waits_in_whatever_lane)
 {
     rig_open(2);
@@ -342,6 +364,7 @@ Suite *suite_data_bounds(void)
     tcase_add_test(tcase, pages_that_a_reader_keeps_are_booked_until_they_are_back);
     tcase_add_test(tcase, what_a_stopped_reader_pins_does_not_grow_with_the_pushes);
     tcase_add_test(tcase, who_is_no_open_session_has_one_account_with_all_the_others);
+    tcase_add_test(tcase, who_knows_a_number_only_is_not_booked_on_its_session);
     tcase_add_test(tcase, of_the_pulls_of_a_session_the_newest_waits_in_whatever_lane);
     tcase_add_test(tcase, a_pull_that_lost_its_place_before_it_came_is_not_parked);
     tcase_add_test(tcase, a_session_stages_one_unit_a_step_and_two_steps_at_most);
