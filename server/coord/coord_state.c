@@ -88,6 +88,24 @@ static void list_session(struct coord_scratch *scratch, size_t n,
     scratch->open_list[at] = open;
 }
 
+/* An ended session says nothing any more: so what it staged, it has said by now. */
+static Ps__V1__StagedSessions *staged_sessions(struct ps_coord *coord)
+{
+    struct coord_scratch *scratch = &coord->scratch;
+    ps__v1__staged_sessions__init(&scratch->staged);
+    size_t n = 0;
+    for (uint32_t i = 0; i < coord->core.n_members; i++) {
+        const struct ps_coord_member *member = &coord->core.members[i];
+        if (member->used && member->closing && member->staged.is) {
+            PS_ASSERT(n < PS_SESSIONS_MAX); /* Whoever closes is counted as a session. */
+            scratch->staged_list[n++] = member->number;
+        }
+    }
+    scratch->staged.numbers = scratch->staged_list;
+    scratch->staged.n_numbers = n;
+    return &scratch->staged;
+}
+
 Ps__V1__OpenSessions *coord_sessions(struct ps_coord *coord)
 {
     struct coord_scratch *scratch = &coord->scratch;
@@ -99,6 +117,7 @@ Ps__V1__OpenSessions *coord_sessions(struct ps_coord *coord)
             n++;
         }
     }
+    scratch->sessions.staged = staged_sessions(coord);
     scratch->sessions.version = coord->core.sessions_version;
     scratch->sessions.n_sessions = n;
     scratch->sessions.sessions = scratch->open_list;

@@ -41,6 +41,8 @@ struct coord_scratch {
     Ps__V1__OpenSessions sessions;
     Ps__V1__OpenSession open[PS_SESSIONS_MAX];
     Ps__V1__OpenSession *open_list[PS_SESSIONS_MAX];
+    Ps__V1__StagedSessions staged;
+    uint64_t staged_list[PS_SESSIONS_MAX];
     Ps__V1__FinishedLeases finished;
     Ps__V1__LeaseRange ranges[PS_LEASE_RANGES_MAX];
     Ps__V1__LeaseRange *range_list[PS_LEASE_RANGES_MAX];

@@ -275,14 +275,42 @@ static void apply_close(struct ps_lane *lane, const struct ps_record *record)
     }
 }
 
+static bool may_be_closed(const struct ps_record_sessions *list, uint64_t session)
+{
+    for (uint32_t i = 0; i < list->n_sessions; i++) {
+        if (list->sessions[i].number == session) {
+            return true;
+        }
+    }
+    for (uint32_t i = 0; i < list->n_staged; i++) {
+        if (list->staged[i] == session) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Sessions come and go, and a step may stay open for long: what no list will name goes at once. */
+static void apply_sessions(struct ps_lane *lane, const struct ps_record *record)
+{
+    ps_list_for_each_safe (node, after, &lane->staged) {
+        struct ps_staged *s = PS_CONTAINER_OF(node, struct ps_staged, node);
+        if (record->sessions.knows_staged && s->slot == record->slot &&
+            !may_be_closed(&record->sessions, s->session)) {
+            ps_staged_free(s);
+        }
+    }
+}
+
 void ps_lane_apply(struct ps_lane *lane, const struct ps_record *record)
 {
     switch (record->kind) {
     case PS_RECORD_PUSH: apply_push(lane, &record->push); break;
     case PS_RECORD_STAGE: stage(lane, record->slot, &record->push); break;
     case PS_RECORD_CLOSE: apply_close(lane, record); break;
-    case PS_RECORD_SESSIONS: /* Sessions and sequences live in slot_core, */
-    case PS_RECORD_FINISH: /* which took them when the record was proposed. */ break;
+    case PS_RECORD_SESSIONS: apply_sessions(lane, record); break;
+    case PS_RECORD_FINISH: /* Sequences live in slot_core, which took it when it was proposed. */
+        break;
     }
     ps_slot_applied(lane->slots[record->slot], record->position);
 }

@@ -7,6 +7,7 @@
  * the list of a closed step) is resolved before the record is made, so that the same records in
  * the same order give the same bits on every member of the slot.
  */
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/slice.h"
@@ -59,6 +60,9 @@ struct ps_record_sessions {
     uint64_t version;
     const struct ps_open_session *sessions; /* By number. */
     uint32_t n_sessions;
+    bool knows_staged;      /* What ended sessions but these staged is on no list of a step. */
+    const uint64_t *staged; /* [n_staged] numbers. */
+    uint32_t n_staged;
 };
 
 struct ps_record_finish {

@@ -56,6 +56,9 @@ struct ps_attend {
     struct ps_open_session sessions[PS_SESSIONS_MAX];
     uint32_t n_sessions;
     uint64_t sessions_version;
+    bool knows_staged;
+    uint64_t staged[PS_SESSIONS_MAX];
+    uint32_t n_staged;
     struct ps_seen_range ranges[PS_SEEN_FINISHED_MAX];
     uint32_t n_ranges;
     uint64_t finished_version;

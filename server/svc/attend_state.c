@@ -14,6 +14,7 @@
 /* The arrays of an update, in one block of memory. */
 struct update_memory {
     struct ps_open_session sessions[PS_SESSIONS_MAX];
+    uint64_t staged[PS_SESSIONS_MAX];
     struct ps_seen_range ranges[PS_SEEN_FINISHED_MAX];
     struct ps_close_entry entries[PS_SESSIONS_MAX];
 };
@@ -66,8 +67,10 @@ static enum ps_status take_catalogue(struct ps_attend *attend, const Ps__V1__Cat
 static enum ps_status take_sessions(struct ps_attend *attend, const Ps__V1__OpenSessions *from,
                                     struct ps_error *err)
 {
-    if (from->n_sessions > PS_SESSIONS_MAX) {
-        return ps_fail(err, PS_ERR_INVALID, "%zu open sessions", from->n_sessions);
+    size_t n_staged = from->staged != NULL ? from->staged->n_numbers : 0;
+    if (from->n_sessions > PS_SESSIONS_MAX || n_staged > PS_SESSIONS_MAX) {
+        return ps_fail(err, PS_ERR_INVALID, "%zu open sessions, %zu that have staged",
+                       from->n_sessions, n_staged);
     }
     uint64_t before = 0;
     for (size_t i = 0; i < from->n_sessions; i++) {
@@ -82,6 +85,11 @@ static enum ps_status take_sessions(struct ps_attend *attend, const Ps__V1__Open
     ps_ledger_sessions(attend->options.svc->ledger, attend->sessions, (uint32_t)from->n_sessions);
     attend->n_sessions = (uint32_t)from->n_sessions;
     attend->sessions_version = from->version;
+    attend->knows_staged = from->staged != NULL;
+    attend->n_staged = (uint32_t)n_staged;
+    for (size_t i = 0; i < n_staged; i++) {
+        attend->staged[i] = from->staged->numbers[i];
+    }
     ps_metric_set(attend->options.metrics, PS_METRIC_sessions_open, from->n_sessions);
     return PS_OK;
 }
@@ -156,7 +164,11 @@ static void add_lists(const struct ps_attend *attend, struct ps_lane_update *upd
     update->has_sessions = attend->sessions_version > 0;
     update->sessions = (struct ps_record_sessions){.version = attend->sessions_version,
                                                    .sessions = memory->sessions,
-                                                   .n_sessions = attend->n_sessions};
+                                                   .n_sessions = attend->n_sessions,
+                                                   .knows_staged = attend->knows_staged,
+                                                   .staged = memory->staged,
+                                                   .n_staged = attend->n_staged};
+    memcpy(memory->staged, attend->staged, attend->n_staged * sizeof(attend->staged[0]));
     memcpy(memory->ranges, attend->ranges, attend->n_ranges * sizeof(attend->ranges[0]));
     update->has_finish = attend->finished_version > 0;
     update->finish = (struct ps_record_finish){.version = attend->finished_version,

@@ -191,6 +191,8 @@ static void take_lists(struct rig_member *member, const Ps__V1__AttendState *sta
     if (state->sessions != NULL) {
         member->sessions = state->sessions->version;
         member->n_sessions = state->sessions->n_sessions;
+        member->n_staged = state->sessions->staged->n_numbers;
+        member->staged = member->n_staged > 0 ? state->sessions->staged->numbers[0] : 0;
         for (size_t i = 1; i < state->sessions->n_sessions; i++) { /* Receivers insist on it. */
             ck_assert_uint_lt(state->sessions->sessions[i - 1]->number,
                               state->sessions->sessions[i]->number);

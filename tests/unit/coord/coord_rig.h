@@ -29,7 +29,7 @@ struct rig_member {
     uint32_t n_states;
     uint64_t n_bytes; /* Of all states. */
     /* The last of each that was told. */
-    uint64_t placement, catalogue, sessions, n_sessions, finished, consistency;
+    uint64_t placement, catalogue, sessions, n_sessions, n_staged, staged, finished, consistency;
     uint64_t n_placements;
     uint64_t closed_steps, n_entries;
     uint64_t min_clock;

@@ -13,27 +13,34 @@ static struct rig_call call;
 static char words[] = "words";
 static char sgd[] = "sgd";
 
-/* Two workers in an ssp job of 4 leases of 2 units; workers are members 2 and 3. */
-static void start_job(void)
+/* `n_workers` in a job of leases of 2 units; they are members 2 and up. */
+static void start_job_of(uint32_t n_workers, bool aggregate)
 {
     Ps__V1__Consistency consistency = PS__V1__CONSISTENCY__INIT;
     Ps__V1__JobDefinition job = PS__V1__JOB_DEFINITION__INIT;
-    consistency.mode = PS__V1__CONSISTENCY_MODE__SSP;
-    consistency.bound = 1;
+    consistency.mode = aggregate ? PS__V1__CONSISTENCY_MODE__BSP : PS__V1__CONSISTENCY_MODE__SSP;
+    consistency.bound = aggregate ? 0 : 1;
+    consistency.aggregate = aggregate;
     job.model = words;
     job.data = words;
     job.rows = 40;
     job.batch = 5;
     job.epochs = 1;
-    job.workers = 2;
+    job.workers = n_workers;
     job.units_per_lease = 2;
     job.consistency = &consistency;
     rig_start(&rig, ps_store_memory_create(NULL), 2);
-    rig_cluster(&rig, 2);
+    rig_cluster(&rig, n_workers);
     ck_assert_int_eq(rig_define_job(&rig, &rig.members[2], &job, &call), PS_OK);
     rig_call_free(&call);
     ps_inline_exec_pump(&rig.exec);
     ck_assert_uint_eq(rig.members[3].lease, 2);
+}
+
+/* Two workers in an ssp job of 4 leases. */
+static void start_job(void)
+{
+    start_job_of(2, false);
 }
 
 static ProtobufCBinaryData session_of(const struct rig_member *member)
@@ -385,6 +392,30 @@ START_TEST(tables_that_overfill_a_slot_together_are_refused)
 }
 END_TEST
 
+/* What the first may have staged in silence is nothing to the servers any more. */
+START_TEST(servers_hear_which_of_the_ended_will_be_on_the_list_of_the_step)
+{
+    start_job_of(3, true);
+    Ps__V1__WorkerReport progress = PS__V1__WORKER_REPORT__INIT;
+    progress.lease = rig.members[3].lease;
+    progress.staged_step = 1;
+    progress.staged_rows = 2;
+    rig_report(&rig.members[3], &progress);
+    ck_assert_int_eq(rig_leave(&rig, &rig.members[2]), PS_OK);
+    ps_inline_exec_pump(&rig.exec);
+    ck_assert_uint_eq(rig.members[0].n_sessions, 2);
+    ck_assert_uint_eq(rig.members[0].n_staged, 0); /* It is open still. */
+    ck_assert_int_eq(rig_leave(&rig, &rig.members[3]), PS_OK);
+    ps_inline_exec_pump(&rig.exec);
+    for (uint32_t server = 0; server < 2; server++) {
+        ck_assert_uint_eq(rig.members[server].n_sessions, 1);
+        ck_assert_uint_eq(rig.members[server].n_staged, 1);
+        ck_assert_uint_eq(rig.members[server].staged, 4); /* After servers 1 and 2. */
+    }
+    rig_stop(&rig);
+}
+END_TEST
+
 Suite *suite_hostile(void)
 {
     Suite *suite = suite_create("hostile");
@@ -398,6 +429,7 @@ Suite *suite_hostile(void)
     tcase_add_test(tcase,
                    a_stream_that_there_is_no_memory_for_is_refused_and_counted_until_it_is_gone);
     tcase_add_test(tcase, there_is_an_end_to_calls_in_hand);
+    tcase_add_test(tcase, servers_hear_which_of_the_ended_will_be_on_the_list_of_the_step);
     tcase_add_test(tcase, tables_that_overfill_a_slot_together_are_refused);
     suite_add_tcase(suite, tcase);
     return suite;

@@ -167,7 +167,7 @@ void rig_min_clock(uint64_t min_clock)
     PS_ASSERT(rig_send() == PS_OK);
 }
 
-void rig_sessions(uint64_t version, uint64_t first)
+static void list_sessions(uint64_t version, uint64_t first, const uint64_t *staged)
 {
     struct ps_open_session sessions[4];
     uint32_t n = 0;
@@ -181,9 +181,23 @@ void rig_sessions(uint64_t version, uint64_t first)
     ps_ledger_sessions(rig.svc.ledger, sessions, n);
     struct ps_lane_update *news = rig_news();
     news->has_sessions = true;
-    news->sessions =
-        (struct ps_record_sessions){.version = version, .sessions = sessions, .n_sessions = n};
+    news->sessions = (struct ps_record_sessions){.version = version,
+                                                 .sessions = sessions,
+                                                 .n_sessions = n,
+                                                 .knows_staged = staged != NULL,
+                                                 .staged = staged,
+                                                 .n_staged = staged != NULL && *staged != 0};
     PS_ASSERT(rig_send() == PS_OK);
+}
+
+void rig_sessions(uint64_t version, uint64_t first)
+{
+    list_sessions(version, first, NULL);
+}
+
+void rig_sessions_staged(uint64_t version, uint64_t first, uint64_t staged)
+{
+    list_sessions(version, first, &staged);
 }
 
 void rig_consistency(enum ps_gate_mode mode, uint32_t bound, bool aggregate)

@@ -78,6 +78,8 @@ enum ps_status rig_send(void);
 void rig_min_clock(uint64_t min_clock);
 /** Sessions `first` to 4 are open, as list `version`. */
 void rig_sessions(uint64_t version, uint64_t first);
+/** The same; of those before `first` only `staged` (0: none) has said that it staged something. */
+void rig_sessions_staged(uint64_t version, uint64_t first, uint64_t staged);
 void rig_consistency(enum ps_gate_mode mode, uint32_t bound, bool aggregate);
 void rig_close_step(uint64_t step, const struct ps_close_entry *entries, uint32_t n);
 

@@ -107,6 +107,28 @@ START_TEST(the_mean_is_weighted_and_does_not_depend_on_who_came_when)
 }
 END_TEST
 
+/* Sessions that come, stage and go while a step stays open must not fill the memory. */
+START_TEST(what_ended_sessions_staged_and_did_not_say_is_let_go_at_once)
+{
+    open_aggregate(2);
+    ck_assert_int_eq(stage(1, 101, 0, 0, 1), PS_OK);
+    ck_assert_int_eq(stage(2, 102, 0, 0, 2), PS_OK);
+    ck_assert_int_eq(stage(3, 103, 0, 0, 3), PS_OK);
+    uint32_t n_alive = fake_call_requests_alive();
+    rig_sessions_staged(2, 3, 2); /* 1 and 2 have ended, 2 had said that it staged. */
+    ck_assert_uint_lt(fake_call_requests_alive(), n_alive);
+    rig_close_step(0, (struct ps_close_entry[]){{2, 102, 0, 8}, {3, 103, 0, 8}}, 2);
+    add_by_hand(2, 8);
+    add_by_hand(3, 8);
+    apply_by_hand(16);
+    expect_weights();
+    ck_assert_uint_eq(fake_call_requests_alive(), 0);
+    ck_assert_int_eq(stage(3, 101, 0, 1, 1), PS_OK); /* 1's unit is to be done again. */
+    rig_close_step(1, (struct ps_close_entry[]){{3, 101, 0, 8}}, 1);
+    rig_close();
+}
+END_TEST
+
 START_TEST(who_is_not_on_the_list_is_dropped_and_counts_as_unseen)
 {
     open_aggregate(1);
@@ -250,6 +272,7 @@ Suite *suite_aggregate(void)
     tcase_set_timeout(tcase, 30);
     tcase_add_test(tcase, a_staged_push_changes_nothing_before_its_step_is_closed);
     tcase_add_test(tcase, the_mean_is_weighted_and_does_not_depend_on_who_came_when);
+    tcase_add_test(tcase, what_ended_sessions_staged_and_did_not_say_is_let_go_at_once);
     tcase_add_test(tcase, who_is_not_on_the_list_is_dropped_and_counts_as_unseen);
     tcase_add_test(tcase, a_repeated_stage_is_kept_once);
     tcase_add_test(tcase, closing_a_session_keeps_what_it_staged);
