@@ -48,9 +48,12 @@ static void deliver(struct ps_session *session, struct ps_session_work *work,
     ps_metric_add(session->options.metrics, PS_METRIC_bytes_pulled_total, unit->n_bytes);
 }
 
-/* Each slot at most once, only slots that were asked, lengths that fit: before anything is done. */
+/* Each slot that was asked exactly once, lengths that fit: before anything is done. */
 static bool reply_makes_sense(const struct ps_session_call *call, const struct ps_data_reply *reply)
 {
+    if (reply->n_push != call->push.n_units || reply->n_pull != call->pull.n_units) {
+        return false; /* What is not mentioned would be asked for again at once, for ever. */
+    }
     uint64_t slots = 0;
     for (uint32_t i = 0; i < reply->n_push; i++) {
         uint32_t slot = reply->push[i].slot;
@@ -438,6 +441,14 @@ static bool fill_call(struct ps_session *session, struct ps_session_work *work,
            ps_flow_take(&work->pull_flow, &session->route, call->server, now_ms, &call->pull) > 0;
 }
 
+/* A call under way comes back to the pool; if there is none, nothing will change by waiting. */
+static void wait_for_memory(struct ps_session *session, struct ps_session_work *work)
+{
+    if (ps_list_empty(&session->calls)) {
+        ps_session_work_refuse(work, PS_ERR_NOMEM, "no memory for a call to a server");
+    }
+}
+
 void ps_session_call_send(struct ps_session *session, struct ps_session_work *work, uint64_t now_ms)
 {
     for (uint32_t i = 0; i < session->n_servers; i++) {
@@ -446,7 +457,8 @@ void ps_session_call_send(struct ps_session *session, struct ps_session_work *wo
                server->n_calls < PS_SESSION_CALLS_PER_SERVER) {
             struct ps_session_call *call = take_call(session);
             if (call == NULL) {
-                return; /* The next heartbeat tries again. */
+                wait_for_memory(session, work);
+                return;
             }
             call->server = i;
             if (!fill_call(session, work, call, now_ms)) {

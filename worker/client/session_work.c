@@ -69,10 +69,11 @@ static enum ps_status check_push(const struct ps_session *session, const struct 
     return PS_OK;
 }
 
-static struct ps_session_work *take_work(struct ps_session *session)
+static enum ps_status take_work(struct ps_session *session, struct ps_session_work **ret,
+                                struct ps_error *err)
 {
     if (session->n_works == PS_SESSION_WORKS_MAX) {
-        return NULL;
+        return ps_fail(err, PS_ERR_BUSY, "too many pushes and pulls at once");
     }
     struct ps_session_work *work;
     if (!ps_list_empty(&session->idle_works)) {
@@ -84,7 +85,7 @@ static struct ps_session_work *take_work(struct ps_session *session)
     } else {
         work = ps_mem_alloc(session->options.mem, PS_MEM_CALLS, sizeof(*work));
         if (work == NULL) {
-            return NULL;
+            return ps_fail(err, PS_ERR_NOMEM, "no memory for a push or a pull");
         }
         ps_list_init(&work->node);
     }
@@ -98,7 +99,8 @@ static struct ps_session_work *take_work(struct ps_session *session)
     work->n_push_bytes = 0;
     work->pull_answered = false;
     work->pull_parked = false;
-    return work;
+    *ret = work;
+    return PS_OK;
 }
 
 static bool make_units(struct ps_session *session, struct ps_layout_view view,
@@ -193,9 +195,9 @@ void ps_session_work_start(struct ps_session *session, struct ps_push_op *push,
     if (status == PS_OK && session->view.session_number == 0) {
         status = ps_fail(&err, PS_ERR_INVALID, "not joined");
     }
-    struct ps_session_work *work = status == PS_OK ? take_work(session) : NULL;
-    if (status == PS_OK && work == NULL) {
-        status = ps_fail(&err, PS_ERR_BUSY, "too many pushes and pulls at once");
+    struct ps_session_work *work = NULL;
+    if (status == PS_OK) {
+        status = take_work(session, &work, &err);
     }
     if (push != NULL && status == PS_OK) {
         status = begin_push(session, work, push, &err);
@@ -312,21 +314,28 @@ static void end_work(struct ps_session *session, struct ps_session_work *work)
     }
 }
 
+static void end_ended(struct ps_session *session, struct ps_session_work *work)
+{
+    if (work->push != NULL && ps_flow_ended(&work->push_flow)) {
+        end_push(session, work);
+    }
+    if (work->pull != NULL && !work->pull_held && ps_flow_ended(&work->pull_flow)) {
+        end_pull(session, work);
+    }
+}
+
 void ps_session_work_pump(struct ps_session *session)
 {
     uint64_t now_ms = ps_exec_now_ms(session->options.exec);
     ps_list_for_each_safe (at, after, &session->works) {
         struct ps_session_work *work = PS_CONTAINER_OF(at, struct ps_session_work, node);
-        if (work->push != NULL && ps_flow_ended(&work->push_flow)) {
-            end_push(session, work);
-        }
-        if (work->pull != NULL && !work->pull_held && ps_flow_ended(&work->pull_flow)) {
-            end_pull(session, work);
+        end_ended(session, work);
+        if (work->push != NULL || work->pull != NULL) {
+            ps_session_call_send(session, work, now_ms);
+            end_ended(session, work); /* For want of memory. */
         }
         if (work->push == NULL && work->pull == NULL) {
             end_work(session, work);
-        } else {
-            ps_session_call_send(session, work, now_ms);
         }
     }
 }

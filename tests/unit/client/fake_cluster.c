@@ -65,6 +65,8 @@ struct catalogue {
     Ps__V1__Catalogue message;
     Ps__V1__Table tables[FAKE_TABLES_MAX];
     Ps__V1__TableDefinition definitions[FAKE_TABLES_MAX];
+    uint64_t shapes[FAKE_TABLES_MAX];
+    char names[FAKE_TABLES_MAX][PS_NAME_BYTES_MAX + 1];
     Ps__V1__Optimizer optimizer;
     char optimizer_name[8];
     Ps__V1__Table *pointers[FAKE_TABLES_MAX];
@@ -79,11 +81,16 @@ static void fill_catalogue(struct fake_cluster *cluster, struct catalogue *to)
     for (uint32_t i = 0; i < cluster->n_tables; i++) {
         ps__v1__table__init(&to->tables[i]);
         ps__v1__table_definition__init(&to->definitions[i]);
-        to->definitions[i].name = cluster->names[i];
+        memcpy(to->names[i], cluster->names[i], sizeof(to->names[i]));
+        if (cluster->first_letter != '\0') {
+            to->names[i][0] = cluster->first_letter;
+        }
+        to->shapes[i] = cluster->shapes[i] + cluster->shape_off;
+        to->definitions[i].name = to->names[i];
         to->definitions[i].n_shape = 1;
-        to->definitions[i].shape = &cluster->shapes[i];
+        to->definitions[i].shape = &to->shapes[i];
         to->definitions[i].optimizer = &to->optimizer;
-        to->tables[i].number = i;
+        to->tables[i].number = i + cluster->number_off;
         to->tables[i].first_slot = cluster->layouts[i].first_slot;
         to->tables[i].definition = &to->definitions[i];
         to->pointers[i] = &to->tables[i];
@@ -440,6 +447,7 @@ static void handle_data(struct fake_cluster *cluster, struct fake_call *call)
         break;
     case FATE_HOLD: cluster->held[cluster->n_held++] = call; break;
     case FATE_NONSENSE: answer_nonsense(call); break;
+    case FATE_NOTHING: fake_answer(call, PS_OK, (const uint8_t *)"", 0); break;
     }
 }
 

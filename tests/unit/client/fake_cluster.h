@@ -20,7 +20,8 @@ enum fake_fate {
     FATE_LOSE_REPLY,   /* Done, but nobody hears of it. */
     FATE_REFUSE,       /* With `refusal`. */
     FATE_HOLD,         /* Kept in `held`. */
-    FATE_NONSENSE      /* An answer about slots that were not asked for. */
+    FATE_NONSENSE,     /* An answer about slots that were not asked for. */
+    FATE_NOTHING       /* An answer that does not mention a slot. */
 };
 
 /** One slot of one data call, as it arrived. */
@@ -46,7 +47,10 @@ struct fake_cluster {
     uint32_t primary[PS_SLOTS];
     uint64_t epoch[PS_SLOTS];
     uint64_t position[PS_SLOTS];
-    int protocol_off; /* From the right protocol, in answers to Join. */
+    int protocol_off;   /* From the right protocol, in answers to Join. */
+    uint64_t shape_off; /* A lie about every table, as what follows. */
+    uint32_t number_off;
+    char first_letter; /* Of each name; 0: the right one. */
     uint64_t term;
     uint64_t generation;
     uint64_t min_clock;

@@ -330,6 +330,25 @@ START_TEST(an_answer_to_another_question_ends_the_operation)
 }
 END_TEST
 
+static enum fake_fate nothing(struct fake_cluster *cluster, uint32_t server PS_UNUSED)
+{
+    ck_assert_uint_lt(cluster->n_data_calls, 100); /* It is not asked again and again. */
+    return FATE_NOTHING;
+}
+
+START_TEST(an_answer_without_the_slots_that_were_asked_for_ends_the_operation)
+{
+    rig.cluster->fate = nothing;
+    uint32_t count;
+    struct ps_pull_op pull = rig_pull(&rig, &count, 0);
+    struct ps_push_op push = rig_push(&rig, &count, 0);
+    enum ps_status status = _i == 0 ? rig_pull_wait(&rig, &pull, &count, 1000)
+                                    : rig_push_wait(&rig, &push, &count, 1000);
+    ck_assert_int_eq(status, PS_ERR_CORRUPT);
+    ck_assert_ptr_nonnull(strstr(_i == 0 ? pull.op.err.text : push.op.err.text, "server 0"));
+}
+END_TEST
+
 static enum fake_fate dead_1(struct fake_cluster *cluster, uint32_t server)
 {
     if (server != 1) {
@@ -419,6 +438,39 @@ START_TEST(without_memory_operations_end_and_nothing_is_torn)
 }
 END_TEST
 
+/* A budget that is too small does not grow by waiting. */
+START_TEST(memory_that_does_not_come_back_is_not_waited_for)
+{
+    rig.cluster->fate = _i >= 64 ? fate_hold : NULL; /* Others are under way: they will end. */
+    uint32_t counts[3];
+    struct ps_pull_op before = rig_pull(&rig, &counts[2], 0);
+    if (_i >= 64) {
+        ps_session_pull(rig.client, &before);
+        fake_run(&rig.cluster->net, 1);
+    }
+    rig.mem.limit[PS_MEM_CALLS] =
+        atomic_load(&rig.mem.used[PS_MEM_CALLS]) + (uint64_t)(_i % 64) * 400;
+    struct ps_push_op push = rig_push(&rig, &counts[0], 0);
+    struct ps_pull_op pull = rig_pull(&rig, &counts[1], 0);
+    ps_session_push(rig.client, &push);
+    ps_session_pull(rig.client, &pull);
+    fake_run(&rig.cluster->net, 1);
+    rig.cluster->fate = NULL;
+    for (uint32_t i = 0; i < rig.cluster->n_held; i++) {
+        fake_release(rig.cluster, i);
+    }
+    (void)rig_wait(&rig, &counts[0], 2000);
+    (void)rig_wait(&rig, &counts[1], 2000);
+    ck_assert_uint_eq(counts[0], 1);
+    ck_assert_uint_eq(counts[1], 1);
+    enum ps_status pushed = push.op.err.status;
+    enum ps_status pulled = pull.op.err.status;
+    ck_assert(pushed == PS_OK || pushed == PS_ERR_NOMEM);
+    ck_assert(pulled == PS_OK || pulled == PS_ERR_NOMEM);
+    ck_assert(_i > 0 || pushed == PS_ERR_NOMEM);
+}
+END_TEST
+
 START_TEST(too_many_operations_are_refused)
 {
     enum {
@@ -459,10 +511,13 @@ static TCase *tcase_calls(void)
     tcase_add_test(tcase, a_fenced_slot_closes_the_whole_client);
     tcase_add_test(tcase, a_call_that_is_refused_for_good_names_the_server);
     tcase_add_test(tcase, an_answer_to_another_question_ends_the_operation);
+    tcase_add_loop_test(tcase, an_answer_without_the_slots_that_were_asked_for_ends_the_operation,
+                        0, 2);
     tcase_add_loop_test(tcase, a_server_that_is_gone_loses_the_cluster_and_is_named, 0, 2);
     tcase_add_test(tcase, a_server_that_returns_in_time_is_not_lost);
     tcase_add_test(tcase, a_step_allocates_nothing_once_warm);
     tcase_add_test(tcase, without_memory_operations_end_and_nothing_is_torn);
+    tcase_add_loop_test(tcase, memory_that_does_not_come_back_is_not_waited_for, 0, 128);
     tcase_add_test(tcase, too_many_operations_are_refused);
     return tcase;
 }
