@@ -165,6 +165,25 @@ static enum next take_join(struct ps_session_cold *cold, const ProtobufCMessage 
     return NEXT_DONE;
 }
 
+/*
+ * Is what the coordinator made known as what was asked for? Whoever reads weights into an array of
+ * the shape that it asked for must not get those of another one.
+ */
+static void check_defined(struct ps_session_cold *cold)
+{
+    const struct ps_session *session = cold->session;
+    const struct ps_define_table_op *op = PS_CONTAINER_OF(cold->op, struct ps_define_table_op, op);
+    const struct ps_table *table = &session->tables[op->ret_table];
+    if (op->ret_table < session->n_tables && strcmp(table->name, op->def->name) == 0 &&
+        table->n_dims == op->def->n_dims &&
+        memcmp(table->shape, op->def->shape, table->n_dims * sizeof(*table->shape)) == 0) {
+        return;
+    }
+    (void)ps_fail(&cold->op->err, PS_ERR_CORRUPT,
+                  "coordinator (%.100s) made table '%.64s' and describes another one",
+                  session->coordinator, op->def->name);
+}
+
 static enum next take_define_table(struct ps_session_cold *cold, const ProtobufCMessage *message)
 {
     const Ps__V1__DefineTableReply *reply = (const Ps__V1__DefineTableReply *)message;
@@ -173,7 +192,12 @@ static enum next take_define_table(struct ps_session_cold *cold, const ProtobufC
         return NEXT_DONE;
     }
     define->ret_table = reply->table->number;
-    return cold->session->n_tables <= define->ret_table ? NEXT_DESCRIBE : NEXT_DONE;
+    if (cold->session->n_tables <= define->ret_table) {
+        cold->defines = true;
+        return NEXT_DESCRIBE;
+    }
+    check_defined(cold);
+    return NEXT_DONE;
 }
 
 static enum next take_define_job(struct ps_session_cold *cold, const ProtobufCMessage *message)
@@ -196,6 +220,9 @@ static enum next take_describe(struct ps_session_cold *cold, const ProtobufCMess
         ps_session_state_catalogue(session, reply->catalogue);
         ps_session_state_consistency(session, reply->consistency);
         ps_session_state_min_clock(session, reply->min_clock);
+    }
+    if (cold->defines) {
+        check_defined(cold);
     }
     return NEXT_DONE;
 }
@@ -291,14 +318,6 @@ static void send_cold(struct ps_session_cold *cold)
     ps_request_start(session->control, &cold->request);
 }
 
-static void run_timer(struct ps_timer *timer)
-{
-    struct ps_session_cold *cold = PS_CONTAINER_OF(timer, struct ps_session_cold, timer);
-    struct ps_session *session = cold->session;
-    send_cold(cold);
-    ps_session_settle(session);
-}
-
 /* False: it could not be read for want of memory, and the request says so. */
 static bool take_answer(struct ps_session_cold *cold)
 {
@@ -348,6 +367,46 @@ static void say_waiting(struct ps_session_cold *cold, uint64_t now_ms)
            cold->why.text, waited_ms / 1000);
 }
 
+/* For good: `again` when another try would not be in vain, if there were time. */
+static void give_up(struct ps_session_cold *cold, bool again)
+{
+    struct ps_error why = cold->why;
+    if (cold->kind == PS_SESSION_JOIN || again) { /* Later it is not in question who refuses. */
+        (void)ps_fail(&why, cold->why.status, "coordinator (%.100s): %s",
+                      cold->session->coordinator, cold->why.text);
+    }
+    end_cold(cold, why.status, why.text);
+}
+
+static bool patient(const struct ps_session_cold *cold)
+{
+    return ps_exec_now_ms(cold->session->options.exec) < cold->give_up_at_ms;
+}
+
+static void run_timer(struct ps_timer *timer)
+{
+    struct ps_session_cold *cold = PS_CONTAINER_OF(timer, struct ps_session_cold, timer);
+    struct ps_session *session = cold->session;
+    if (patient(cold)) {
+        send_cold(cold);
+    } else {
+        give_up(cold, true);
+    }
+    ps_session_settle(session);
+}
+
+/* After its back-off, or when the coordinator has said; but who asks does not wait for that. */
+static void try_later(struct ps_session_cold *cold, uint64_t now_ms)
+{
+    struct ps_session *session = cold->session;
+    session->view.n_retries++;
+    uint64_t wait_ms = ps_backoff_next_ms(&cold->backoff, &session->rng);
+    uint64_t least_ms = ps_session_hint_ms(cold->request.retry_ms);
+    wait_ms = wait_ms > least_ms ? wait_ms : least_ms;
+    uint64_t left_ms = cold->give_up_at_ms - now_ms;
+    ps_timer_start(session->options.exec, &cold->timer, wait_ms < left_ms ? wait_ms : left_ms);
+}
+
 static void take_failure(struct ps_session_cold *cold)
 {
     struct ps_session *session = cold->session;
@@ -362,21 +421,11 @@ static void take_failure(struct ps_session_cold *cold)
     } else if (cold->kind == PS_SESSION_LEAVE || session->view.job == PS_JOB_STOPPED) {
         /* Nothing will change it any more. */
         end_cold(cold, err->status, err->text);
-    } else if (!again || now_ms >= cold->give_up_at_ms) {
-        bool first = cold->kind == PS_SESSION_JOIN || again; /* Later it is not in question. */
-        struct ps_error why = cold->why;
-        if (first) {
-            (void)ps_fail(&why, cold->why.status, "coordinator (%.100s): %s", session->coordinator,
-                          cold->why.text);
-        }
-        end_cold(cold, why.status, why.text);
+    } else if (!again || !patient(cold)) {
+        give_up(cold, again);
     } else {
         say_waiting(cold, now_ms);
-        session->view.n_retries++;
-        uint32_t wait_ms = ps_backoff_next_ms(&cold->backoff, &session->rng);
-        uint32_t least_ms = ps_session_hint_ms(cold->request.retry_ms);
-        ps_timer_start(session->options.exec, &cold->timer,
-                       wait_ms > least_ms ? wait_ms : least_ms);
+        try_later(cold, now_ms);
     }
 }
 
@@ -396,14 +445,13 @@ static void run_done(struct ps_mail *mail)
 void ps_session_cold_start(struct ps_session *session, enum ps_session_cold_kind kind,
                            struct ps_op *op)
 {
-    struct ps_session_cold *cold = NULL;
-    if (session->n_colds < PS_SESSION_COLD_MAX) {
-        cold = ps_mem_alloc(session->options.mem, PS_MEM_CALLS, sizeof(*cold));
+    if (session->n_colds == PS_SESSION_COLD_MAX) {
+        ps_session_end_op(session, op, PS_ERR_BUSY, "too many operations at once");
+        return;
     }
+    struct ps_session_cold *cold = ps_mem_alloc(session->options.mem, PS_MEM_CALLS, sizeof(*cold));
     if (cold == NULL) {
-        bool full = session->n_colds == PS_SESSION_COLD_MAX;
-        ps_session_end_op(session, op, full ? PS_ERR_BUSY : PS_ERR_NOMEM,
-                          full ? "too many operations at once" : "no memory for an operation");
+        ps_session_end_op(session, op, PS_ERR_NOMEM, "no memory for a call to the coordinator");
         return;
     }
     const struct ps_session_options *options = &session->options;

@@ -112,6 +112,7 @@ struct ps_session_cold {
     uint64_t next_log_ms; /* After so long another line says what is waited for. */
     struct ps_error why;  /* The most telling failure so far. */
     bool under_way;
+    bool defines; /* A Describe that was a DefineTable. */
 };
 
 struct ps_session_attend {

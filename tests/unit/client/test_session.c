@@ -414,6 +414,59 @@ START_TEST(tables_that_others_defined_below_are_learnt_with_ones_own)
 }
 END_TEST
 
+/* Who believed it would write weights of that size into arrays of the size that was asked for. */
+START_TEST(a_coordinator_that_says_a_table_is_another_one_is_not_believed)
+{
+    rig_stop(&rig);
+    rig_init(&rig, 2, PS_CLIENT_WORKER);
+    uint32_t count;
+    struct ps_op op = rig_op(&count);
+    ps_session_join(rig.client, &op);
+    (void)rig_wait(&rig, &count, 100);
+    rig.cluster->shape_off = _i == 0 || _i == 3 ? 1 : 0;
+    rig.cluster->first_letter = _i == 1 ? 'x' : '\0';
+    rig.cluster->number_off = _i == 2 ? 2 : 0; /* Nobody will ever know of those below. */
+    if (_i == 3) { /* What was heard before counts: a definition never changes. */
+        (void)fake_table(rig.cluster, "small", RIG_SMALL_N);
+        fake_state(rig.cluster, true);
+        fake_run(&rig.cluster->net, 1);
+        rig.cluster->shape_off = 0;
+    }
+    struct ps_table_def def = {
+        .name = "small", .n_dims = 1, .shape = {RIG_SMALL_N}, .optimizer = "sgd"};
+    struct ps_define_table_op define = {.op = rig_op(&count), .def = &def};
+    ps_session_define_table(rig.client, &define);
+    (void)rig_wait(&rig, &count, 100);
+    ck_assert_uint_eq(count, 1);
+    ck_assert_int_eq(define.op.err.status, PS_ERR_CORRUPT);
+    ck_assert_ptr_nonnull(strstr(define.op.err.text, "coordinator (coordinator:1)"));
+    ck_assert_ptr_nonnull(strstr(define.op.err.text, "'small'"));
+}
+END_TEST
+
+static void refuse_describe(void *arg, struct fake_call *call)
+{
+    (void)arg;
+    call->request->retry_ms = UINT32_MAX;
+    fake_answer(call, PS_ERR_BUSY, NULL, 0);
+}
+
+START_TEST(a_hint_does_not_outlast_the_patience_of_who_asks)
+{
+    uint32_t count;
+    struct ps_op op = rig_op(&count);
+    void (*handle)(void *arg, struct fake_call *call) = rig.cluster->net.handle;
+    rig.cluster->net.handle = refuse_describe;
+    ps_session_describe(rig.client, &op);
+    uint32_t took_ms = rig_wait(&rig, &count, 2 * PS_RETRY_HINT_MS_MAX);
+    rig.cluster->net.handle = handle;
+    ck_assert_uint_eq(count, 1);
+    ck_assert_int_eq(op.err.status, PS_ERR_BUSY);
+    ck_assert_uint_ge(took_ms, 9000); /* give_up_ms, of which the preset is 10 s. */
+    ck_assert_uint_le(took_ms, 11000);
+}
+END_TEST
+
 START_TEST(defining_the_job_tells_what_is_in_force)
 {
     uint32_t count;
@@ -459,6 +512,9 @@ static TCase *tcase_life(void)
     tcase_add_test(tcase, a_coordinator_that_never_starts_is_named);
     tcase_add_test(tcase, a_reader_learns_tables_and_pulls_without_a_clock);
     tcase_add_test(tcase, tables_that_others_defined_below_are_learnt_with_ones_own);
+    tcase_add_loop_test(tcase, a_coordinator_that_says_a_table_is_another_one_is_not_believed, 0,
+                        4);
+    tcase_add_test(tcase, a_hint_does_not_outlast_the_patience_of_who_asks);
     tcase_add_test(tcase, defining_the_job_tells_what_is_in_force);
     return tcase;
 }
