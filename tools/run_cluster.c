@@ -28,15 +28,14 @@
 #include "run_screen.h"
 #include "train/loop.h"
 
-#define BEAT_MS         100u /* How often time alone is looked at. */
-#define ASK_MS          500u /* How often the coordinator is asked how it goes. */
-#define ASK_TIMEOUT_MS  2000u
-#define START_MS        15000u /* A server that says nothing for so long will not start. */
-#define LOST_MS         12000u /* For every worker to notice a lost server and say so. */
-#define WORKERS_END_MS  15000u /* For workers to leave a finished job. */
-#define SERVERS_END_MS  6000u  /* For servers to stop after they were asked to. */
-#define TERMINATE_MS    3000u  /* Between SIGTERM and SIGKILL. */
-#define ARGS_TEXT_BYTES 16384u
+#define BEAT_MS        100u /* How often time alone is looked at. */
+#define ASK_MS         500u /* How often the coordinator is asked how it goes. */
+#define ASK_TIMEOUT_MS 2000u
+#define START_MS       15000u /* A server that says nothing for so long will not start. */
+#define LOST_MS        12000u /* For every worker to notice a lost server and say so. */
+#define WORKERS_END_MS 15000u /* For workers to leave a finished job. */
+#define SERVERS_END_MS 6000u  /* For servers to stop after they were asked to. */
+#define TERMINATE_MS   3000u  /* Between SIGTERM and SIGKILL. */
 
 struct cluster {
     struct run *run;
@@ -111,6 +110,10 @@ static void fail(struct cluster *c, int exit_status)
 
 /* ---- Starting ------------------------------------------------------------------------------ */
 
+/* Each as long as settings may be. */
+#define ARGS_TEXT_BYTES \
+    ((size_t)RUN_CHILD_ARGS_MAX * (PS_CONF_TEXT_BYTES_MAX + PS_CONF_NAME_BYTES_MAX + 8))
+
 struct args {
     const char *at[RUN_CHILD_ARGS_MAX + 1];
     size_t n;
@@ -127,7 +130,7 @@ static void PS_PRINTF(2, 3) add_arg(struct args *args, const char *fmt, ...)
     va_start(list, fmt);
     int n = vsnprintf(text, n_left, fmt, list);
     va_end(list);
-    PS_ASSERT(n >= 0 && (size_t)n < n_left); /* argv itself was bounded by the kernel. */
+    PS_ASSERT(n >= 0 && (size_t)n < n_left); /* No setting is longer. */
     args->at[args->n++] = text;
     args->n_text += (size_t)n + 1;
 }

@@ -22,7 +22,8 @@
 #define PS_CONF_POSITIONAL_MAX 16u  /* Words that are no flags: a command and its arguments. */
 #define PS_CONF_LIST_MAX       16u  /* Numbers in one list: --hidden 128,64. */
 #define PS_CONF_NAME_BYTES_MAX 40u  /* Of a flag's name; the environment variable adds a prefix. */
-#define PS_CONF_SAY_BYTES      160u /* A flag, its value and its source in a message. */
+#define PS_CONF_TEXT_BYTES_MAX 4096u /* Of a value, its end included: the longest path of Linux. */
+#define PS_CONF_SAY_BYTES      160u  /* A flag, its value and its source in a message. */
 
 /** What stands at the row's offset, and how its text is read. */
 enum ps_option_type {

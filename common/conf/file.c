@@ -15,8 +15,7 @@
 #include "conf/value.h"
 #include "os/file.h"
 
-#define TEXT_BYTES_MAX 4096u /* Of one value: the longest path of Linux. */
-#define KEY_SHOWN      60    /* Of a name that is none, in a message. */
+#define KEY_SHOWN 60 /* Of a name that is none, in a message. */
 
 /* One run over a file; `event` is the one under consideration. */
 struct reader {
@@ -28,7 +27,7 @@ struct reader {
     struct ps_error *err;
     uint32_t sections_seen; /* Bit i: program i of the job. */
     char path[PS_CONF_PATH_WORDS_BYTES];
-    char text[TEXT_BYTES_MAX]; /* Of the value being read. */
+    char text[PS_CONF_TEXT_BYTES_MAX]; /* Of the value being read. */
 };
 
 /* A name in the file: of a setting or a section. Not 0-terminated; lives as long as its event. */

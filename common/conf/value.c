@@ -211,6 +211,11 @@ static enum ps_status read_id(const char *label, const char *text, struct ps_id 
 static enum ps_status read_value(const struct ps_option *row, const char *label, const char *text,
                                  union value *ret, struct ps_error *err)
 {
+    size_t n_bytes = strlen(text); /* 0...01 is a number of any length. */
+    if (n_bytes >= PS_CONF_TEXT_BYTES_MAX) {
+        return ps_fail(err, PS_ERR_INVALID, "%s: a value has at most %u bytes, this one %zu", label,
+                       PS_CONF_TEXT_BYTES_MAX - 1, n_bytes);
+    }
     switch (row->type) {
     case PS_OPTION_STRING: ret->text = text; return check_length(row, label, text, err);
     case PS_OPTION_BOOL: return read_bool(label, text, &ret->truth, err);
