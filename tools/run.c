@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "conf/job.h"
 #include "num/blas.h"
 #include "obs/log.h"
 #include "os/alloc.h"
@@ -56,6 +57,11 @@ int main(int argc, char **argv)
     case PS_CONF_DONE: return 0;
     case PS_CONF_BAD: (void)fprintf(stderr, "ps-run: %s\n", err.text); return 2;
     case PS_CONF_RUN: break;
+    }
+    for (size_t i = 0; ps_job_programs[i] != NULL; i++) { /* Children are told by flags alone. */
+        if (ps_job_programs[i] != &ps_run_program) {
+            ps_conf_env_forget(ps_job_programs[i]);
+        }
     }
     ps_log_name_set("ps-run");
     ps_log_level_set((enum ps_log_level)run.options.log_level);

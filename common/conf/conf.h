@@ -188,6 +188,12 @@ const char *ps_conf_say(const struct ps_conf *conf, const char *name, struct ps_
 bool ps_conf_next_given(const struct ps_conf *conf, const struct ps_option_table *table, size_t *at,
                         const char **ret_name, const char **ret_text);
 
+/**
+ * Take the variables of `program` out of the environment, so that a child that is told its settings
+ * by flags does not find others there. Before any thread is started.
+ */
+void ps_conf_env_forget(const struct ps_program *program);
+
 /** "preset 4; 1 to 64 steps": what --help says of a row's values; "" when there is nothing. */
 void ps_conf_describe(const struct ps_option *row, char *text, size_t n_bytes);
 

@@ -123,15 +123,32 @@ static enum ps_status refuse(const struct ps_program *program, struct name name,
                    shown, name.text, variable);
 }
 
-enum ps_status ps_conf_env_check(const struct ps_program *program, struct ps_error *err)
+/* Does `variable` begin with the prefix of the program? */
+static bool is_ours(const struct ps_program *program, const char *variable)
 {
     size_t n_prefix = strlen(program->env_prefix);
+    return strncmp(variable, program->env_prefix, n_prefix) == 0 && variable[n_prefix] == '_';
+}
+
+void ps_conf_env_forget(const struct ps_program *program)
+{
+    char **to = environ;
+    for (char **at = environ; at != NULL && *at != NULL; at++) {
+        if (!is_ours(program, *at)) {
+            *to++ = *at;
+        }
+    }
+    if (to != NULL) {
+        *to = NULL;
+    }
+}
+
+enum ps_status ps_conf_env_check(const struct ps_program *program, struct ps_error *err)
+{
     for (char *const *at = environ; at != NULL && *at != NULL; at++) {
         struct name name = {*at, strcspn(*at, "=")};
-        bool ours = name.n_bytes > n_prefix && (*at)[n_prefix] == '_' &&
-                    memcmp(*at, program->env_prefix, n_prefix) == 0;
         const char *value = (*at)[name.n_bytes] == '=' ? *at + name.n_bytes + 1 : "";
-        if (ours && value[0] != '\0' && !is_of_kubernetes(name, value) &&
+        if (is_ours(program, *at) && value[0] != '\0' && !is_of_kubernetes(name, value) &&
             !is_setting(program, name)) {
             return refuse(program, name, err);
         }

@@ -4,6 +4,7 @@ Bad settings, or two that contradict each other, are exit 2, nothing on standard
 line on standard error that names where each value came from.
 """
 
+import os
 import re
 
 import ps_test
@@ -210,6 +211,37 @@ class Settings(ps_test.Case):
         self.assert_exact(report, epochs=3)
         tensors = ps_test.read_safetensors(report["model_path"])
         self.assertEqual(len(tensors), 6)  # Three layers, by --hidden 5,3.
+
+    def test_what_is_said_to_other_programs_does_not_reach_the_children_of_ps_run(self):
+        path = self.job("epochs: 9\nbatch: 7\n")
+        out = f"{self.folder}/of-a-worker"
+        report = self.train(
+            "--epochs=2", "--servers=1", "--workers=2", timeout=300,
+            env={
+                "PS_SERVER_COORDINATOR": "127.0.0.1:1", "PS_SERVER_CLUSTER_ID": "7" * 32,
+                "PS_SERVER_NONE": "x", "PS_SERVER_CONFIG": path, "PS_WORKER_CONFIG": path,
+                "PS_WORKER_BATCH": "5", "PS_WORKER_CLUSTER_ID": "7" * 32, "PS_WORKER_OUT": out,
+                "PS_RUN_BATCH": "6",
+            },
+        )
+        self.assertEqual(report["steps"], 2 * self.ROWS // 6)
+        self.assertFalse(os.path.exists(out))
+
+    def test_a_value_without_end_is_refused_by_every_program(self):
+        number = "0" * 100000 + "1"
+        for program, name in [(RUN, "epochs"), (WORKER, "epochs"), (SERVER, "lanes")]:
+            prefix = PREFIXES[program]
+            says = ["at most 4095 bytes, this one 100001"]
+            self.refuse(program, f"--{name}={number}", says=[f"--{name}: ", *says])
+            variable = f"{prefix}_{name.upper()}"
+            self.refuse(program, env={variable: number}, says=[variable, *says])
+
+    def test_settings_that_are_long_reach_the_children_of_ps_run(self):
+        names = ["batch", "epochs", "workers", "units-per-lease", "seed", "hidden"]
+        one = "1".zfill(4000)
+        path = self.job("".join(f"{name}: {one}\n" for name in names))
+        report = self.train("--config", path, "--model=mlp", "--servers=1", timeout=300)
+        self.assertEqual(report["steps"], self.ROWS)
 
     def test_a_server_serves_with_strings_of_its_file_as_long_as_it_lives(self):
         path = self.job(
