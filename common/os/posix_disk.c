@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "base/attr.h"
+#include "base/id.h"
 #include "os/file.h"
+#include "os/random.h"
 
 static int call_open(const char *path, int flags, mode_t mode)
 {
@@ -52,7 +54,7 @@ static enum ps_status write_all(const struct ps_file_calls *calls, int fd, const
 static enum ps_status write_temp(const struct ps_file_calls *calls, const char *temp,
                                  const uint8_t *data, size_t n_bytes, struct ps_error *err)
 {
-    int fd = calls->open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+    int fd = calls->open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
     if (fd < 0) {
         return failed(err, "open temporary file");
     }
@@ -85,8 +87,13 @@ static enum ps_status disk_replace(struct ps_disk *base, const char *path, const
                                    size_t n_bytes, struct ps_error *err)
 {
     const struct ps_file_calls *calls = PS_CONTAINER_OF(base, struct ps_posix_disk, base)->calls;
+    /* A name of its own: workers of one job may have been told to write one file. */
+    struct ps_id id;
+    char id_text[PS_ID_TEXT_BYTES];
+    ps_random_id(&id);
+    ps_id_text(&id, id_text);
     char temp[PATH_MAX];
-    int n_temp = snprintf(temp, sizeof(temp), "%s.tmp", path);
+    int n_temp = snprintf(temp, sizeof(temp), "%s.%.16s.tmp", path, id_text);
     if (n_temp < 0 || (size_t)n_temp >= sizeof(temp)) {
         return ps_fail(err, PS_ERR_INVALID, "path of %zu bytes is too long", strlen(path));
     }
@@ -100,7 +107,7 @@ static enum ps_status disk_replace(struct ps_disk *base, const char *path, const
         status = failed(err, "rename");
     }
     if (status != PS_OK) {
-        (void)calls->unlink(temp); /* Best effort: the next attempt truncates a leftover. */
+        (void)calls->unlink(temp); /* Best effort. */
         return ps_wrap(err, status, "replace '%s'", path);
     }
     status = sync_folder_of(calls, path, err);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -130,6 +131,40 @@ START_TEST(a_replaced_file_is_the_old_or_the_new_one)
     expect_content(new_text, new_text);
     ck_assert_int_gt(fail_at, 9); /* It did walk: open, 5 writes, fsync, rename, open, fsync. */
     remove_folder();
+}
+END_TEST
+
+#define N_WRITERS 4
+
+static void *replace_often(void *arg)
+{
+    enum ps_status *status = arg;
+    char text[64];
+    memset(text, 'a' + (int)*status, sizeof(text));
+    *status = PS_OK;
+    for (int i = 0; i < 50 && *status == PS_OK; i++) {
+        *status = ps_disk_replace(ps_posix_disk(), path, (const uint8_t *)text, sizeof(text), NULL);
+    }
+    return NULL;
+}
+
+/* Workers of one job that were all told to write the model. */
+START_TEST(a_file_that_several_replace_at_once_is_that_of_one_of_them)
+{
+    pthread_t threads[N_WRITERS];
+    enum ps_status status[N_WRITERS];
+    make_folder();
+    for (int i = 0; i < N_WRITERS; i++) {
+        status[i] = (enum ps_status)i; /* Which one it is. */
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, replace_often, &status[i]), 0);
+    }
+    for (int i = 0; i < N_WRITERS; i++) {
+        ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+    }
+    for (int i = 0; i < N_WRITERS; i++) {
+        ck_assert_int_eq(status[i], PS_OK);
+    }
+    remove_folder(); /* Nothing else is left in it. */
 }
 END_TEST
 
@@ -323,6 +358,7 @@ Suite *suite_files(void)
     Suite *suite = suite_create("files");
     TCase *tcase = tcase_create("files");
     tcase_add_test(tcase, a_replaced_file_is_the_old_or_the_new_one);
+    tcase_add_test(tcase, a_file_that_several_replace_at_once_is_that_of_one_of_them);
     tcase_add_test(tcase, a_device_is_not_replaced_by_a_file);
     tcase_add_test(tcase, read_and_map_see_the_same_bytes);
     tcase_add_test(tcase, what_cannot_be_read_says_why);
