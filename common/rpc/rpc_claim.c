@@ -15,6 +15,7 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <netdb.h>
@@ -112,6 +113,25 @@ static enum ps_status claim_port(const char *address, struct ps_error *err)
     return why == 0 ? PS_OK : cannot_listen(err, address, why);
 }
 
+/*
+ * Does a socket file lead to nobody? Only then it was left by a server that was killed: other
+ * programs have no lock of ours, and theirs must not be taken from under them.
+ */
+static bool is_stale(const char *path)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    PS_ASSERT(strlen(path) < sizeof(name.sun_path)); /* It has been checked. */
+    memcpy(name.sun_path, path, strlen(path));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) {
+        return false;
+    }
+    bool refused = connect(fd, (const struct sockaddr *)&name, sizeof(name)) != 0 &&
+                   (errno == ECONNREFUSED || errno == ENOENT);
+    (void)close(fd);
+    return refused;
+}
+
 static enum ps_status claim_socket_file(const char *address, int *ret_lock_fd, struct ps_error *err)
 {
     const char *path = ps_rpc_address_path(address);
@@ -133,7 +153,11 @@ static enum ps_status claim_socket_file(const char *address, int *ret_lock_fd, s
             return ps_fail(err, PS_ERR_EXISTS, "cannot listen on %s: a file is in the way",
                            address);
         }
-        (void)unlink(path); /* Left by a server that was killed: its lock is gone. */
+        if (!is_stale(path)) {
+            (void)close(fd);
+            return cannot_listen(err, address, EADDRINUSE);
+        }
+        (void)unlink(path);
     }
     *ret_lock_fd = fd;
     return PS_OK;

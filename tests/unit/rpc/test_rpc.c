@@ -203,6 +203,33 @@ START_TEST(a_stale_socket_file_is_replaced_but_no_other_file)
 }
 END_TEST
 
+/* It has no lock beside it, but somebody answers there, or may do so. */
+START_TEST(the_socket_of_another_program_is_not_taken)
+{
+    struct rig rig;
+    rig_open(&rig, RIG_UNIX, NULL);
+    const char *path = rig.address + strlen("unix:");
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    memcpy(name.sun_path, path, strlen(path));
+    int fd = socket(AF_UNIX, _i == 0 ? SOCK_STREAM : SOCK_DGRAM, 0);
+    ck_assert_int_eq(bind(fd, (const struct sockaddr *)&name, sizeof(name)), 0);
+    ck_assert(_i == 1 || listen(fd, 1) == 0);
+    struct ps_error err = {0};
+    ck_assert_int_eq(ps_listener_open(rig.transport,
+                                      &(struct ps_service){.address = rig.address,
+                                                           .methods = rig_methods,
+                                                           .n_methods = rig_n_methods},
+                                      &rig.listener, &err),
+                     PS_ERR_EXISTS);
+    ck_assert_ptr_nonnull(strstr(err.text, "address in use"));
+    ck_assert_int_eq(access(path, F_OK), 0);
+    ck_assert_int_eq(unlink(path), 0);
+    (void)close(fd);
+    rig.listener = NULL;
+    rig_close(&rig);
+}
+END_TEST
+
 static const struct {
     const char *address;
     enum ps_status status;
@@ -383,6 +410,7 @@ static Suite *suite_rpc(void)
     tcase_add_test(tcase, several_data_queues_serve_many_calls);
     tcase_add_test(tcase, a_proxy_in_the_environment_is_ignored);
     tcase_add_test(tcase, a_stale_socket_file_is_replaced_but_no_other_file);
+    tcase_add_loop_test(tcase, the_socket_of_another_program_is_not_taken, 0, 2);
     tcase_add_loop_test(tcase, an_address_that_cannot_be_served_is_one_clear_line, 0,
                         (int)PS_ARRAY_LEN(bad_addresses));
     tcase_add_test(tcase, a_stop_waits_for_calls_that_end_in_time);
