@@ -129,6 +129,9 @@ static enum ps_status check_scheme(const char *address, struct ps_error *err)
         return PS_OK;
     }
     rest += strspn(rest, "/");
+    if (rest[0] == '\0') {
+        rest = "HOST:PORT";
+    }
     return ps_fail(err, PS_ERR_INVALID, "leave the scheme away: write %.*s",
                    (int)strcspn(rest, "/"), rest);
 }
@@ -174,6 +177,9 @@ static enum ps_status check_port(const char *address, enum ps_rpc_address_use us
 {
     size_t n_bytes = strlen(address);
     const char *colon = strrchr(address, ':');
+    if (address[0] == '[' && strchr(address, ']') == NULL) {
+        return ps_fail(err, PS_ERR_INVALID, "a bracket is not closed: write [IPV6]:PORT");
+    }
     if (colon == NULL || (address[0] == '[' && address[n_bytes - 1] == ']')) {
         return ps_fail(err, PS_ERR_INVALID, "no port is given: write %s:" PORT_EXAMPLE, address);
     }
