@@ -264,7 +264,7 @@ int main(int argc, char **argv)
     static struct daemon daemon;
     struct ps_error err;
     switch (ps_conf_parse(&daemon.conf, &ps_server_program, argc, argv, &daemon.settings, &err)) {
-    case PS_CONF_DONE: return EXIT_SUCCESS;
+    case PS_CONF_DONE: return ps_os_finish_stdout("ps-server");
     case PS_CONF_BAD: (void)fprintf(stderr, "ps-server: %s\n", err.text); return EXIT_USAGE;
     case PS_CONF_RUN: break;
     }

@@ -68,7 +68,9 @@ static int run(const struct command *command, const struct psctl_options *option
         goto out;
     }
     if (options->json ? command->print_json(ask.describe) : command->print(ask.describe)) {
-        exit_status = 0;
+        exit_status = ps_os_finish_stdout("psctl");
+    } else {
+        (void)fprintf(stderr, "psctl: no memory for the answer\n");
     }
 out:
     ps_ask_forget(&ask);
@@ -104,7 +106,7 @@ int main(int argc, char **argv)
     struct psctl_options options = {0};
     struct ps_error err = {0};
     switch (ps_conf_parse(&conf, &psctl_program, argc, argv, &options, &err)) {
-    case PS_CONF_DONE: return 0;
+    case PS_CONF_DONE: return ps_os_finish_stdout("psctl");
     case PS_CONF_BAD: (void)fprintf(stderr, "psctl: %s\n", err.text); return 2;
     case PS_CONF_RUN: break;
     }

@@ -14,7 +14,8 @@
 #include "client/cluster.h"
 #include "outcome.h"
 
-#define TEXT_BYTES 64
+#define TEXT_BYTES  64
+#define SHOWN_BYTES 1100 /* The longest words that a coordinator takes, and more. */
 
 /* ---- Words --------------------------------------------------------------------------------- */
 
@@ -29,6 +30,21 @@ static const char *kind_word(Ps__V1__SessionKind kind)
 {
     static const char *const words[] = {"none", "worker", "reader", "server"};
     return (size_t)kind < PS_ARRAY_LEN(words) ? words[kind] : "unknown";
+}
+
+/* Words that others have said, of which none may end a line or repaint a terminal. */
+struct shown {
+    char text[SHOWN_BYTES];
+};
+
+static const char *show(const char *words, struct shown *shown)
+{
+    (void)snprintf(shown->text, sizeof(shown->text), "%s", words);
+    for (char *at = shown->text; *at != '\0'; at++) {
+        unsigned char c = (unsigned char)*at;
+        *at = c < ' ' || c == 0x7f ? '?' : *at;
+    }
+    return shown->text;
 }
 
 static void consistency_text(const Ps__V1__Consistency *consistency, char text[TEXT_BYTES])
@@ -80,8 +96,9 @@ static double elements(const Ps__V1__TableDefinition *definition)
 static void print_job(const Ps__V1__DescribeReply *describe)
 {
     char text[TEXT_BYTES];
+    struct shown shown;
     (void)printf("job          %s%s%s\n", job_word(describe->job),
-                 describe->reason[0] != '\0' ? ": " : "", describe->reason);
+                 describe->reason[0] != '\0' ? ": " : "", show(describe->reason, &shown));
     consistency_text(describe->consistency, text);
     (void)printf("consistency  %s\n", text);
     (void)printf("min clock    %" PRIu64 "\n", describe->min_clock);
@@ -89,8 +106,8 @@ static void print_job(const Ps__V1__DescribeReply *describe)
     if (definition == NULL) {
         return;
     }
-    (void)printf("model        %s\n", definition->model);
-    (void)printf("data         %s\n", definition->data);
+    (void)printf("model        %s\n", show(definition->model, &shown));
+    (void)printf("data         %s\n", show(definition->data, &shown));
     (void)printf("steps        %" PRIu64 " in %.1f s, batch %" PRIu32 "\n", describe->steps,
                  (double)describe->running_us / 1e6, definition->batch);
     struct ps_cluster *cluster = NULL;
@@ -122,10 +139,14 @@ static void print_servers(const Ps__V1__DescribeReply *describe)
         if (member->kind != PS__V1__SESSION_KIND__SERVER) {
             continue;
         }
+        struct shown name;
+        struct shown address;
+        struct shown state;
         static const Ps__V1__ServerStats none = PS__V1__SERVER_STATS__INIT;
         const Ps__V1__ServerStats *stats = member->server != NULL ? member->server : &none;
         (void)printf("%-16s %-24s %-8s %8" PRIu64 " %8" PRIu64 " %10.1f %10.1f %8.1f\n",
-                     member->name, member->address, member->state, stats->pushes, stats->pulls,
+                     show(member->name, &name), show(member->address, &address),
+                     show(member->state, &state), stats->pushes, stats->pulls,
                      (double)stats->bytes_pushed / 1e6, (double)stats->bytes_pulled / 1e6,
                      (double)stats->memory_bytes / 1e6);
     }
@@ -153,6 +174,8 @@ static void print_workers(const Ps__V1__DescribeReply *describe)
         if (member->kind == PS__V1__SESSION_KIND__SERVER) {
             continue;
         }
+        struct shown name;
+        struct shown state;
         static const Ps__V1__WorkerStats none = PS__V1__WORKER_STATS__INIT;
         const Ps__V1__WorkerStats *stats = member->worker != NULL ? member->worker : &none;
         char lag[TEXT_BYTES];
@@ -160,8 +183,8 @@ static void print_workers(const Ps__V1__DescribeReply *describe)
         double busy = stats->busy_us > 0 ? (double)stats->busy_us : 1.0;
         (void)printf("%-16s %-8s %8" PRIu64 " %8" PRIu64 " %6s %8" PRIu64 " %10" PRIu64 " %8" PRIu64
                      " %6.1f %%\n",
-                     member->name, member->state, member->session_number, member->clock, lag,
-                     member->lease, stats->rows, stats->staleness_max,
+                     show(member->name, &name), show(member->state, &state), member->session_number,
+                     member->clock, lag, member->lease, stats->rows, stats->staleness_max,
                      100.0 * (double)stats->blocked_bound_us / busy);
     }
 }
@@ -189,12 +212,15 @@ bool psctl_tables(const Ps__V1__DescribeReply *describe)
             continue;
         }
         char shape[TEXT_BYTES];
+        struct shown name;
+        struct shown optimizer;
         shape_text(definition, shape);
-        (void)printf("%-4" PRIu32 " %-24s %-16s %12.0f %10.2f %-10s %" PRIu32 "\n", table->number,
-                     definition->name, shape, elements(definition),
-                     elements(definition) * sizeof(float) / 1e6,
-                     definition->optimizer != NULL ? definition->optimizer->name : "",
-                     table->first_slot);
+        (void)printf(
+            "%-4" PRIu32 " %-24s %-16s %12.0f %10.2f %-10s %" PRIu32 "\n", table->number,
+            show(definition->name, &name), shape, elements(definition),
+            elements(definition) * sizeof(float) / 1e6,
+            show(definition->optimizer != NULL ? definition->optimizer->name : "", &optimizer),
+            table->first_slot);
     }
     return true;
 }

@@ -54,7 +54,7 @@ int main(int argc, char **argv)
     ps_mem_init(&run.mem);
     struct ps_error err = {0};
     switch (ps_conf_parse(&run.conf, &ps_run_program, argc, argv, &run.options, &err)) {
-    case PS_CONF_DONE: return 0;
+    case PS_CONF_DONE: return ps_os_finish_stdout("ps-run");
     case PS_CONF_BAD: (void)fprintf(stderr, "ps-run: %s\n", err.text); return 2;
     case PS_CONF_RUN: break;
     }

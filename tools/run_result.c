@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "os/posix_disk.h"
+#include "os/process.h"
 #include "run.h"
 
 static void print_bytes(const char *what, uint64_t n)
@@ -74,9 +75,5 @@ int run_result(struct run *run)
     } else {
         print_summary(run);
     }
-    if (exit_status == 0 && fflush(stdout) != 0) { /* Else a full disk would look like success. */
-        (void)fprintf(stderr, "ps-run: the result cannot be written to standard output\n");
-        exit_status = 74;
-    }
-    return exit_status;
+    return exit_status == 0 ? ps_os_finish_stdout("ps-run") : exit_status;
 }

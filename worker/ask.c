@@ -4,23 +4,16 @@
 #include <stdio.h>
 
 #include "base/assert.h"
-#include "base/mem.h"
 #include "client/cluster.h"
+#include "wire/pack.h"
 
 #define REASON_BYTES_MAX 128u
 
-/* protobuf-c wants the message in one piece. */
 static enum ps_status unpack(struct ps_ask *ask)
 {
     const struct ps_msg *msg = ask->request.reply;
-    uint8_t *bytes = ps_mem_alloc(NULL, PS_MEM_CALLS, msg->n_bytes);
-    if (bytes == NULL) {
-        return ps_fail(&ask->err, PS_ERR_NOMEM, "no memory for a reply");
-    }
-    struct ps_cursor cursor = ps_cursor_over(msg->slices, msg->n_slices);
-    ps_cursor_copy(&cursor, bytes, msg->n_bytes);
-    ask->describe = ps__v1__describe_reply__unpack(NULL, msg->n_bytes, bytes);
-    ps_mem_free(bytes);
+    ask->describe = (Ps__V1__DescribeReply *)ps_wire_unpack(&ps__v1__describe_reply__descriptor,
+                                                            msg->slices, msg->n_slices, NULL);
     if (ask->describe == NULL) {
         return ps_fail(&ask->err, PS_ERR_CORRUPT, "the coordinator's reply is no Describe reply");
     }
@@ -119,7 +112,7 @@ void ps_ask_describe_once(struct ps_ask *ask, struct ps_transport *transport, st
 void ps_ask_forget(struct ps_ask *ask)
 {
     if (ask->describe != NULL) {
-        ps__v1__describe_reply__free_unpacked(ask->describe, NULL);
+        ps_wire_unpacked_free(&ask->describe->base);
         ask->describe = NULL;
     }
     ps_cluster_free(ask->cluster);

@@ -241,7 +241,7 @@ int main(int argc, char **argv)
     struct ps_conf conf;
     struct ps_error err;
     switch (ps_conf_parse(&conf, &ps_worker_program, argc, argv, &worker.options, &err)) {
-    case PS_CONF_DONE: return 0;
+    case PS_CONF_DONE: return ps_os_finish_stdout("ps-worker");
     case PS_CONF_BAD: (void)fprintf(stderr, "ps-worker: %s\n", err.text); return 2;
     case PS_CONF_RUN: break;
     }

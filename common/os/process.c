@@ -1,7 +1,10 @@
 /* process.c — see process.h. */
 #include "os/process.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -25,4 +28,15 @@ void ps_os_open_standard_fds(void)
             (void)open("/dev/null", O_RDWR); /* The lowest free number is fd. */
         }
     }
+}
+
+int ps_os_finish_stdout(const char *program)
+{
+    errno = 0; /* What failed before left its mark, but not its reason. */
+    if (fflush(stdout) == 0 && ferror(stdout) == 0) {
+        return 0;
+    }
+    (void)fprintf(stderr, "%s: cannot write to standard output%s%s\n", program,
+                  errno != 0 ? ": " : "", errno != 0 ? strerrordesc_np(errno) : "");
+    return 74;
 }

@@ -17,4 +17,10 @@ void ps_os_die_with_parent(void);
  */
 void ps_os_open_standard_fds(void);
 
+/**
+ * The last word of a program whose output is its result: else a full disk would look like success.
+ * @return 0, or 74 after a line on standard error that begins with `program`
+ */
+int ps_os_finish_stdout(const char *program);
+
 #endif

@@ -60,6 +60,21 @@ class Usage(ps_test.Case):
             with self.subTest(args=args):
                 self.refuse(*args, says=says)
 
+    def test_what_cannot_be_written_is_no_success(self):
+        for program in (ps_test.RUN, ps_test.SERVER, ps_test.WORKER, ps_test.CTL):
+            for flag in ("--help", "--version", "--print-config"):
+                with self.subTest(program=program, flag=flag), open("/dev/full", "wb") as full:
+                    done = subprocess.run(
+                        [program, flag], stdout=full, stderr=subprocess.PIPE, text=True,
+                        timeout=60 * ps_test.SLOW,
+                    )
+                    self.assertEqual(done.returncode, 74)
+                    name = os.path.basename(program)
+                    self.assertEqual(
+                        done.stderr,
+                        f"{name}: cannot write to standard output: No space left on device\n",
+                    )
+
     def broken(self, name, change):
         """A copy of the data set after `change(folder)`."""
         folder = f"{self.folder}/{name}"
