@@ -12,8 +12,12 @@
 static enum ps_status unpack(struct ps_ask *ask)
 {
     const struct ps_msg *msg = ask->request.reply;
-    ask->describe = (Ps__V1__DescribeReply *)ps_wire_unpack(&ps__v1__describe_reply__descriptor,
-                                                            msg->slices, msg->n_slices, NULL);
+    enum ps_status why;
+    ask->describe = (Ps__V1__DescribeReply *)ps_wire_unpack_why(
+        &ps__v1__describe_reply__descriptor, msg->slices, msg->n_slices, NULL, &why);
+    if (ask->describe == NULL && why == PS_ERR_NOMEM) {
+        return ps_fail(&ask->err, why, "no memory for a reply");
+    }
     if (ask->describe == NULL) {
         return ps_fail(&ask->err, PS_ERR_CORRUPT, "the coordinator's reply is no Describe reply");
     }

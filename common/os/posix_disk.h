@@ -4,8 +4,8 @@
  * os/posix_disk.h — the disk of this machine behind port/disk.h. Without state; any thread.
  *
  * Replacing writes `path`.<random>.tmp and renames it: of several that do so at once each file is
- * whole, and the last one stays. A process that is killed meanwhile leaves its own. The system calls that write stand in a table, so that
- * a test can refuse each of them once.
+ * whole, and the last one stays. A process that is killed meanwhile leaves its own. The system
+ * calls that write stand in a table, so that a test can refuse each of them once.
  */
 #include <stddef.h>
 

@@ -318,21 +318,18 @@ static void send_cold(struct ps_session_cold *cold)
     ps_request_start(session->control, &cold->request);
 }
 
-/* False: it could not be read for want of memory, and the request says so. */
-static bool take_answer(struct ps_session_cold *cold)
+static void take_answer(struct ps_session_cold *cold)
 {
     struct ps_session *session = cold->session;
     const struct ps_msg *reply = cold->request.reply;
     enum ps_status why;
     ProtobufCMessage *message = ps_wire_unpack_why(kinds[cold->kind].reply, reply->slices,
                                                    reply->n_slices, session->options.mem, &why);
-    if (message == NULL && why == PS_ERR_NOMEM) {
-        (void)ps_fail(&cold->request.err, why, "no memory to read the coordinator's answer");
-        return false;
-    }
     if (message == NULL) {
-        end_cold(cold, PS_ERR_CORRUPT, "the coordinator's answer makes no sense");
-        return true;
+        end_cold(cold, why,
+                 why == PS_ERR_NOMEM ? "no memory for the coordinator's answer"
+                                     : "the coordinator's answer makes no sense");
+        return;
     }
     cold->op->err.status = PS_OK;
     enum next next = kinds[cold->kind].take(cold, message);
@@ -343,7 +340,6 @@ static bool take_answer(struct ps_session_cold *cold)
     } else {
         end_cold(cold, cold->op->err.status, cold->op->err.text);
     }
-    return true;
 }
 
 /* Silence says less than what was heard before it. */
@@ -435,7 +431,9 @@ static void run_done(struct ps_mail *mail)
     struct ps_session *session = cold->session;
     cold->under_way = false;
     struct ps_msg *reply = cold->request.reply;
-    if (cold->request.err.status != PS_OK || !take_answer(cold)) {
+    if (cold->request.err.status == PS_OK) {
+        take_answer(cold);
+    } else {
         take_failure(cold);
     }
     ps_msg_unref(reply);

@@ -398,6 +398,54 @@ START_TEST(what_the_budget_has_no_room_for_is_refused_and_nothing_is_lost)
 }
 END_TEST
 
+/* Whatever the bound is, nothing waits for memory that will not come. */
+START_TEST(a_budget_of_any_size_ends_every_call)
+{
+    gradient = calloc(N_ELEMENTS, sizeof(float));
+    weights = calloc(N_ELEMENTS, sizeof(float));
+    bool whole = false;
+    uint32_t n_opened = 0;
+    for (uint64_t bytes = 100000; !whole; bytes += 150) {
+        ck_assert_uint_lt(bytes, 8u << 20);
+        struct ps_client_ports ports = make_ports(THREAD);
+        struct ps_client_options options = {.coordinator = "coordinator:1",
+                                            .memory_bytes = bytes,
+                                            .call_timeout_ms = 20,
+                                            .give_up_ms = 100,
+                                            .open_timeout_ms = 50};
+        struct ps_error err = {0};
+        enum ps_status status = ps_client_open_over(&ports, &options, &client, &err);
+        if (status == PS_OK) {
+            n_opened++;
+            struct ps_table_def def = {
+                .name = "w", .n_dims = 1, .shape = {N_ELEMENTS}, .optimizer = "sgd"};
+            struct ps_table table = {0};
+            status = ps_client_define_table(client, &def, &table, &err);
+            struct ps_tensor tensor = {.table = table.number, .values = gradient};
+            struct ps_tensor to = {.table = table.number, .values = weights};
+            struct ps_push push = {.tensors = &tensor, .n_tensors = 1, .rows = 1, .rate = 1.0f};
+            struct ps_pull pull = {.tensors = &to, .n_tensors = 1, .no_clock = true};
+            if (status == PS_OK) {
+                status = ps_client_push_pull_start(client, &push, &pull, &err);
+            }
+            if (status == PS_OK) {
+                status = ps_client_push_wait(client, &push, &err);
+                enum ps_status pulled = ps_client_pull_wait(client, &pull, &err);
+                status = status == PS_OK ? pulled : status;
+            }
+            ps_client_close(client);
+        }
+        ck_assert_msg(status == PS_OK || status == PS_ERR_NOMEM, "%llu: %d %s",
+                      (unsigned long long)bytes, (int)status, err.text);
+        whole = status == PS_OK;
+        drop_ports();
+    }
+    ck_assert_uint_gt(n_opened, 3);
+    free(gradient);
+    free(weights);
+}
+END_TEST
+
 /* ---- Many threads -------------------------------------------------------------------------- */
 
 struct worker {
@@ -538,6 +586,7 @@ static Suite *suite_library(void)
     tcase_add_loop_test(one, a_push_and_a_pull_that_do_not_both_fit_are_not_started, THREAD,
                         INLINE + 1);
     tcase_add_loop_test(one, an_open_that_fails_leaves_nothing, THREAD, INLINE + 1);
+    tcase_add_test(one, a_budget_of_any_size_ends_every_call);
     tcase_add_loop_test(one, what_the_budget_has_no_room_for_is_refused_and_nothing_is_lost, THREAD,
                         INLINE + 1);
     suite_add_tcase(suite, one);
