@@ -14,8 +14,19 @@ uint64_t test_seed(void)
     return test_count("PS_TEST_SEED", 1);
 }
 
+/*
+ * Check ends a test after 4 s unless it says otherwise: on a busy machine that is a gate on time. A
+ * limit is there to end what hangs, so it may be long.
+ */
+static void be_patient(void)
+{
+    (void)setenv("CK_DEFAULT_TIMEOUT", "60", 0);
+    (void)setenv("CK_TIMEOUT_MULTIPLIER", "4", 0);
+}
+
 int test_run(Suite *(*const suites[])(void), int n)
 {
+    be_patient();
     SRunner *runner = srunner_create(suites[0]());
     for (int i = 1; i < n; i++) {
         srunner_add_suite(runner, suites[i]());
