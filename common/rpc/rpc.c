@@ -93,6 +93,7 @@ static struct ps_rpc_options with_defaults(const struct ps_rpc_options *options)
         full.n_message_bytes_max != 0 ? full.n_message_bytes_max : PS_MESSAGE_BYTES_MAX;
     full.n_calls_max = or_default(full.n_calls_max, PS_RPC_CALLS_MAX);
     full.n_reads_max = or_default(full.n_reads_max, PS_RPC_READS_MAX);
+    full.n_untaken_max = or_default(full.n_untaken_max, PS_RPC_UNTAKEN_MAX);
     full.n_reads_per_peer = or_default(full.n_reads_per_peer, PS_RPC_READS_PER_PEER);
     full.passage_ms = or_default(full.passage_ms, PS_PASSAGE_MS);
     full.crowded_ms = or_default(full.crowded_ms, PS_PASSAGE_CROWDED_MS);

@@ -23,6 +23,8 @@ struct ps_rpc;
 #define PS_RPC_READS_OWN        2u    /* ... and so many that each connection has in any case. */
 #define PS_RPC_WAITING_MAX      4096u /* Calls that wait for such a place; then BUSY. */
 #define PS_RPC_OPENING_PER_PEER 64u   /* Streams that say nothing yet. */
+#define PS_RPC_UNTAKEN_MAX      (64u << 20) /* Default: copied for peers that have not taken it; */
+#define PS_RPC_UNTAKEN_SMALL    (4u << 10)  /* then only messages up to this: 16 MiB more. */
 
 #define PS_RPC_CALLS_PER_PEER 256u /* On one connection: each session parks a pull, one pushes. */
 #define PS_RPC_WINDOW_BYTES   (1u << 20) /* Of a message that nobody reads yet. */
@@ -46,6 +48,7 @@ struct ps_rpc_options {
     uint32_t n_calls_max; /* Per listener and class of traffic: under way; more wait outside. */
     uint32_t n_reads_max; /* Of these, requests that are just arriving; see PS_RPC_READS_OWN. */
     uint32_t n_reads_per_peer; /* Of these, of one connection; more wait their turn. */
+    uint32_t n_untaken_max;    /* Bytes of answers and messages, what is lent not counted. */
     uint32_t passage_ms;       /* Default PS_PASSAGE_MS. */
     uint32_t crowded_ms;       /* Default PS_PASSAGE_CROWDED_MS. */
     uint32_t keepalive_ms;     /* Default PS_RPC_KEEPALIVE_MS. */

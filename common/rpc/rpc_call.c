@@ -153,6 +153,12 @@ static void answer(struct ps_rpc_call *call, enum ps_status status, const struct
         status = PS_ERR_INTERNAL;
         reason = "reply over the message limit";
     }
+    if (out != NULL && !ps_rpc_guest_give(call->listener, &call->guest, out->n_head_bytes)) {
+        ps_rpc_out_drop(out);
+        out = NULL;
+        status = PS_ERR_BUSY;
+        reason = "too many answers wait to be taken: slow down";
+    }
     ps_msg_unref(call->request);
     call->request = NULL;
     ps_rpc_guest_leave(call->listener, &call->guest, out != NULL ? ps_rpc_out_bytes(out) : 0);

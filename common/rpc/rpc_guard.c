@@ -86,6 +86,7 @@ void ps_rpc_guest_init(struct ps_rpc_guest *guest, const struct ps_rpc_slot *slo
     guest->stage = PS_RPC_HANDLED;
     guest->call = slot->call;
     guest->peer = NULL;
+    guest->n_untaken = 0;
     guest->fat = over_limit(&slot->metadata);
 }
 
@@ -329,6 +330,32 @@ void ps_rpc_guest_left(struct ps_rpc_listener *listener, struct ps_rpc_guest *gu
 {
     lock(&listener->lock);
     stop_opening(listener, guest);
+    gate_of(listener, guest)->n_untaken -= guest->n_untaken;
+    guest->n_untaken = 0;
+    unlock(&listener->lock);
+}
+
+/* Each call may have an answer, and its peer takes its time: so places alone are no bound. */
+bool ps_rpc_guest_give(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest, size_t n_bytes)
+{
+    struct ps_rpc_gate *gate = gate_of(listener, guest);
+    lock(&listener->lock);
+    bool may = n_bytes <= PS_RPC_UNTAKEN_SMALL ||
+               gate->n_untaken + n_bytes <= listener->rpc->options.n_untaken_max;
+    if (may) {
+        gate->n_untaken += n_bytes;
+        guest->n_untaken += n_bytes;
+    }
+    unlock(&listener->lock);
+    return may;
+}
+
+void ps_rpc_guest_took(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest, size_t n_bytes)
+{
+    lock(&listener->lock);
+    PS_ASSERT(guest->n_untaken >= n_bytes);
+    gate_of(listener, guest)->n_untaken -= n_bytes;
+    guest->n_untaken -= n_bytes;
     unlock(&listener->lock);
 }
 

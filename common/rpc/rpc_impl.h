@@ -115,6 +115,7 @@ struct ps_rpc_guest {
     uint64_t since_ms;        /* In this stage. */
     uint64_t until_ms;
     bool told_to_go;
+    uint64_t n_untaken; /* Bytes of its own that it has in gRPC. */
 };
 
 #define PS_RPC_PEER_BUCKETS 256u
@@ -128,6 +129,7 @@ struct ps_rpc_gate {
     uint32_t n_live;    /* Calls and streams under way, without those that wait. */
     uint32_t n_reading; /* Of these, requests that are arriving or just handed on. */
     uint32_t n_waiting; /* Requests that wait for a place. */
+    uint64_t n_untaken; /* Bytes that peers have yet to take. */
 };
 
 struct ps_rpc_listener {
@@ -264,6 +266,12 @@ void ps_rpc_guest_spoke(struct ps_rpc_listener *listener, struct ps_rpc_guest *g
 void ps_rpc_guest_leave(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest,
                         size_t n_bytes);
 void ps_rpc_guest_left(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest);
+/** `n_bytes` that are copied for the peer go to gRPC; false: peers leave too much untaken. */
+PS_MUST_CHECK bool ps_rpc_guest_give(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest,
+                                     size_t n_bytes);
+/** They have left. Whatever is not said to have left does so with the guest. */
+void ps_rpc_guest_took(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest,
+                       size_t n_bytes);
 /** Cancel whatever has had its time. On the control queue's thread, now and then. */
 void ps_rpc_guard_sweep(struct ps_rpc *rpc);
 

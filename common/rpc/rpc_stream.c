@@ -283,10 +283,14 @@ static void on_wrote(struct ps_rpc_tag *tag, bool ok)
     if (!ok) {
         silence(stream, &unsent); /* The call is broken; its status says why. */
     }
+    size_t n_sent = sent != NULL ? grpc_byte_buffer_length(sent) : 0;
     bool drained = sent != NULL && ok && stream->n_unsent == 0 && stream->started && !stream->told;
     unlock(stream);
     if (sent != NULL) {
         grpc_byte_buffer_destroy(sent);
+    }
+    if (stream->listener != NULL) {
+        ps_rpc_guest_took(stream->listener, &stream->guest, n_sent);
     }
     destroy_unsent(&unsent);
     pump(stream);
@@ -622,11 +626,18 @@ enum ps_status ps_rpc_stream_send(struct ps_stream *base, const struct ps_out *o
         ps_rpc_out_drop(out);
         return PS_ERR_INVALID;
     }
+    if (stream->listener != NULL && !ps_rpc_guest_give(stream->listener, &stream->guest, n_bytes)) {
+        ps_rpc_out_drop(out);
+        return PS_ERR_BUSY;
+    }
     grpc_byte_buffer *buffer = ps_rpc_out_pack(&stream->rpc->lender, out);
     lock(stream);
     enum ps_status status = push_unsent(stream, buffer, n_bytes);
     unlock(stream);
     if (status != PS_OK) {
+        if (stream->listener != NULL) {
+            ps_rpc_guest_took(stream->listener, &stream->guest, n_bytes);
+        }
         grpc_byte_buffer_destroy(buffer);
         return status;
     }

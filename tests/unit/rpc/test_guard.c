@@ -225,6 +225,44 @@ START_TEST(an_answer_that_nobody_takes_gives_its_place_back)
 }
 END_TEST
 
+/* Answers of 3 KB are small; of 30 KB there is an end, until somebody takes them or goes. */
+START_TEST(answers_that_nobody_takes_have_an_end_in_bytes)
+{
+    static uint8_t large[30000];
+    struct rig rig;
+    struct raw_peer peer;
+    serve(&rig, &(struct ps_rpc_options){
+                    .n_untaken_max = 100000, .passage_ms = NEVER, .crowded_ms = NEVER});
+    raw_open(&peer, rig.address, 0); /* The server may send no byte of them. */
+    for (uint32_t i = 0; i < 3; i++) {
+        raw_call(&peer, 1 + 2 * i, "/t.T/Park", NULL);
+        raw_message(&peer, 1 + 2 * i, 0, "x", 1, true);
+    }
+    rig_wait(&rig, &rig.n_parked, 3);
+    struct ps_out out = {.head = large, .n_head_bytes = sizeof(large)};
+    for (int i = 0; i < 3; i++) {
+        ps_call_finish(rig.parked[i], PS_OK, &out, NULL);
+    }
+    enum ps_status status = PS_ERR_BUSY;
+    for (int i = 3; i < RIG_PARKED_MAX && status == PS_ERR_BUSY; i++) {
+        struct ask ask = {0};
+        ask_start(&ask, &rig, "/t.T/Park");
+        rig_wait(&rig, &rig.n_parked, i + 1);
+        ps_call_finish(rig.parked[i], PS_OK, &out, NULL);
+        rig_wait(&rig, &ask.n_done, 1);
+        status = ask.request.err.status;
+        ck_assert_int_eq(i == 3 ? status : PS_ERR_BUSY, PS_ERR_BUSY);
+        ask_free(&ask);
+        assert_echo(&rig);
+        if (i == 3) {
+            raw_close(&peer); /* All comes back, if not at once. */
+        }
+    }
+    ck_assert_int_eq(status, PS_OK);
+    rig_close(&rig);
+}
+END_TEST
+
 START_TEST(a_closed_stream_that_nobody_reads_gives_its_place_back)
 {
     struct rig rig;
@@ -423,6 +461,7 @@ Suite *suite_guard(void)
     tcase_add_test(tcase, a_connection_opens_no_streams_without_end);
     tcase_add_test(tcase, calls_that_wait_for_their_turn_and_are_given_up_leave_nothing);
     tcase_add_test(tcase, an_answer_that_nobody_takes_gives_its_place_back);
+    tcase_add_test(tcase, answers_that_nobody_takes_have_an_end_in_bytes);
     tcase_add_test(tcase, a_closed_stream_that_nobody_reads_gives_its_place_back);
     tcase_add_test(tcase, a_stream_on_which_nothing_is_said_is_ended);
     tcase_add_test(tcase, a_peer_that_answers_no_ping_is_cut);
