@@ -11,6 +11,9 @@
 
 #include "base/assert.h"
 
+#define LITTLE_BYTES \
+    (4u * PS_HEAD_BYTES_MAX) /* A pull by itself, and some pages of small tables. */
+
 struct ps_ledger *ps_ledger_create(struct ps_mem *mem, const struct ps_ledger_limits *limits)
 {
     struct ps_ledger *ledger = ps_mem_alloc(mem, PS_MEM_SESSIONS, sizeof(*ledger));
@@ -193,7 +196,9 @@ bool ps_ledger_lend(struct ps_ledger *ledger, struct ps_account *account, uint32
                     uint64_t n_bytes)
 {
     uint32_t n_lent = atomic_fetch_add_explicit(&ledger->n_lent, n_pages, memory_order_relaxed);
-    if (n_lent + n_pages <= PS_PAGES_LENT_MAX && take(ledger, account, n_bytes, 0)) {
+    bool little = atomic_load_explicit(&account->bytes, memory_order_relaxed) <= LITTLE_BYTES;
+    uint64_t reserve = little ? 0 : ledger->limits.total_bytes / 8;
+    if (n_lent + n_pages <= PS_PAGES_LENT_MAX && take(ledger, account, n_bytes, reserve)) {
         atomic_fetch_add_explicit(&ledger->lent_bytes, n_bytes, memory_order_relaxed);
         return true;
     }

@@ -11,9 +11,10 @@
  *
  *     the account's bytes + amount  <=  min(session_bytes, total_bytes - bytes of all)
  *
- * where whoever was not just refused leaves the last eighth of total_bytes alone. So n greedy
- * sessions come to hold total / (n + 1) each, as much is left for whoever comes next, and who
- * was refused once gets in before those who were not: nobody is starved, and there is no queue.
+ * where the last eighth of total_bytes is left alone by calls of whoever was not just refused, and
+ * by pages of whoever has more than a little already. So n greedy sessions come to hold an
+ * (n + 1)th of the rest each, as much and that eighth are left for whoever comes next, and who was
+ * refused once gets in before those who were not: nobody is starved, and there is no queue.
  *
  * Any thread; only the main executor opens accounts. Reference-counted, since a page may come back
  * after the call, the session and the server are gone. The ps_mem that it came from outlives it.
