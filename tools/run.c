@@ -12,6 +12,7 @@
 #include "os/alloc.h"
 #include "os/process.h"
 #include "os/random.h"
+#include "train/finish.h"
 #include "train/loop.h"
 
 /* Everything that can be wrong with flags and data, before anything is started. */
@@ -28,7 +29,9 @@ static enum ps_status prepare(struct run *run, struct ps_error *err)
         run->options.train.seed = ps_load_u64(id.bytes) >> 1; /* Readable as a signed number. */
         run->options.train.seed_given = true;
     }
-    return ps_train_plan_open(&run->options.train, &run->mem, &run->plan, err);
+    status = ps_train_plan_open(&run->options.train, &run->mem, &run->plan, err);
+    return status == PS_OK ? ps_finish_check(&run->conf, run->options.out, run->options.report, err)
+                           : status;
 }
 
 static int run_all(struct run *run)

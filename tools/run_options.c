@@ -84,6 +84,7 @@ static const struct ps_exit exits[] = {
     {2, "bad flags or data (nothing was started)"},
     {3, "training diverged"},
     {4, "cluster or data lost"},
+    {74, "the model, the report or standard output cannot be written"},
     {130, "interrupted"},
     {143, "terminated"},
     {0, NULL},

@@ -199,6 +199,10 @@ static int run(struct worker *worker)
     enum ps_status status =
         ps_train_plan_open(&worker->options.train, &worker->mem, &worker->plan, &worker->err);
     if (status == PS_OK) {
+        status = ps_finish_check(worker->options.train.conf, worker->options.out,
+                                 worker->options.report, &worker->err);
+    }
+    if (status == PS_OK) {
         status = start(worker);
     }
     if (status == PS_OK) {

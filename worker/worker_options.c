@@ -286,6 +286,7 @@ static const struct ps_option worker_rows[] = {
         .unit = "NAME",
         .help = "Name in logs and in psctl.",
         .preset = "worker",
+        .word = true,
         .type = PS_OPTION_STRING,
         .min = 1,
         .max = PS_NAME_BYTES_MAX,
@@ -344,6 +345,7 @@ static const struct ps_exit exits[] = {
     {2, "bad flags or data"},
     {3, "training diverged"},
     {4, "the cluster or its data are lost"},
+    {74, "the model, the report or standard output cannot be written"},
     {0, NULL},
 };
 

@@ -83,26 +83,47 @@ static enum ps_status sync_folder_of(const struct ps_file_calls *calls, const ch
     return status;
 }
 
-static enum ps_status disk_replace(struct ps_disk *base, const char *path, const uint8_t *data,
-                                   size_t n_bytes, struct ps_error *err)
+/* The name of the temporary file that will be `path`, if one can be put there. */
+static enum ps_status temp_beside(const char *path, char temp[PATH_MAX], struct ps_error *err)
 {
-    const struct ps_file_calls *calls = PS_CONTAINER_OF(base, struct ps_posix_disk, base)->calls;
     /* A name of its own: workers of one job may have been told to write one file. */
     struct ps_id id;
     char id_text[PS_ID_TEXT_BYTES];
     ps_random_id(&id);
     ps_id_text(&id, id_text);
-    char temp[PATH_MAX];
-    int n_temp = snprintf(temp, sizeof(temp), "%s.%.16s.tmp", path, id_text);
-    if (n_temp < 0 || (size_t)n_temp >= sizeof(temp)) {
-        return ps_fail(err, PS_ERR_INVALID, "path of %zu bytes is too long", strlen(path));
+    int n_temp = snprintf(temp, PATH_MAX, "%s.%.16s.tmp", path, id_text);
+    if (path[0] == '\0' || n_temp < 0 || n_temp >= PATH_MAX) {
+        return ps_fail(err, PS_ERR_INVALID, "no file can have a path of %zu bytes", strlen(path));
     }
     /* A rename would put a file where a device or pipe was: /dev/null for every other process. */
     struct stat info;
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
         return ps_fail(err, PS_ERR_INVALID, "'%s' exists and is no regular file", path);
     }
-    enum ps_status status = write_temp(calls, temp, data, n_bytes, err);
+    return PS_OK;
+}
+
+enum ps_status ps_posix_disk_try(const char *path, struct ps_error *err)
+{
+    char temp[PATH_MAX];
+    enum ps_status status = temp_beside(path, temp, err);
+    if (status == PS_OK) {
+        status = write_temp(&posix_calls, temp, NULL, 0, err);
+        (void)unlink(temp);
+    }
+    return status == PS_OK ? PS_OK : ps_wrap(err, status, "write '%s'", path);
+}
+
+static enum ps_status disk_replace(struct ps_disk *base, const char *path, const uint8_t *data,
+                                   size_t n_bytes, struct ps_error *err)
+{
+    const struct ps_file_calls *calls = PS_CONTAINER_OF(base, struct ps_posix_disk, base)->calls;
+    char temp[PATH_MAX];
+    enum ps_status status = temp_beside(path, temp, err);
+    if (status != PS_OK) {
+        return status;
+    }
+    status = write_temp(calls, temp, data, n_bytes, err);
     if (status == PS_OK && calls->rename(temp, path) < 0) {
         status = failed(err, "rename");
     }

@@ -34,6 +34,13 @@ struct ps_disk *ps_posix_disk(void);
 /** The calls of this system. */
 const struct ps_file_calls *ps_posix_file_calls(void);
 
+/**
+ * Could a file be put at `path`? Puts an empty one beside it and takes it away again: before work
+ * whose result would have no place.
+ * @return as replacing
+ */
+PS_MUST_CHECK enum ps_status ps_posix_disk_try(const char *path, struct ps_error *err);
+
 /** One with other calls, for tests. */
 void ps_posix_disk_init(struct ps_posix_disk *disk, const struct ps_file_calls *calls);
 

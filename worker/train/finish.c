@@ -93,18 +93,43 @@ enum ps_status ps_finish_judge(const struct ps_train_plan *plan, const struct ps
     return PS_OK;
 }
 
+static enum ps_status make_path(const char *folder, char path[PS_FINISH_PATH_BYTES],
+                                struct ps_error *err)
+{
+    int n = snprintf(path, PS_FINISH_PATH_BYTES, "%s/model.safetensors", folder);
+    if (n < 0 || (size_t)n >= PS_FINISH_PATH_BYTES) {
+        return ps_fail(err, PS_ERR_INVALID, "the path is longer than %u bytes",
+                       PS_FINISH_PATH_BYTES);
+    }
+    return ps_disk_make_dir(ps_posix_disk(), folder, err);
+}
+
+enum ps_status ps_finish_check(const struct ps_conf *conf, const char *out, const char *report,
+                               struct ps_error *err)
+{
+    char path[PS_FINISH_PATH_BYTES];
+    struct ps_conf_words words;
+    if (out != NULL) {
+        enum ps_status status = make_path(out, path, err);
+        if (status == PS_OK) {
+            status = ps_posix_disk_try(path, err);
+        }
+        if (status != PS_OK) {
+            return ps_wrap(err, status, "%s", ps_conf_say(conf, "out", &words));
+        }
+    }
+    enum ps_status status = report != NULL ? ps_posix_disk_try(report, err) : PS_OK;
+    return status == PS_OK ? PS_OK
+                           : ps_wrap(err, status, "%s", ps_conf_say(conf, "report", &words));
+}
+
 enum ps_status ps_finish_write(const struct ps_train_plan *plan, const struct ps_weights *weights,
                                const char *folder, char path[PS_FINISH_PATH_BYTES],
                                struct ps_error *err)
 {
-    int n = snprintf(path, PS_FINISH_PATH_BYTES, "%s/model.safetensors", folder);
-    if (n < 0 || (size_t)n >= PS_FINISH_PATH_BYTES) {
-        return ps_fail(err, PS_ERR_INVALID, "--out: the path is longer than %u bytes",
-                       PS_FINISH_PATH_BYTES);
-    }
-    enum ps_status status = ps_disk_make_dir(ps_posix_disk(), folder, err);
+    enum ps_status status = make_path(folder, path, err);
     if (status != PS_OK) {
-        return status;
+        return ps_wrap(err, status, "--out");
     }
     struct ps_tensor_view tensors[PS_MODEL_TABLES_MAX];
     for (uint32_t i = 0; i < weights->n_tables; i++) {

@@ -41,4 +41,11 @@ PS_MUST_CHECK enum ps_status ps_finish_write(const struct ps_train_plan *plan,
                                              const struct ps_weights *weights, const char *folder,
                                              char path[PS_FINISH_PATH_BYTES], struct ps_error *err);
 
+/**
+ * Before anything is trained: is there a place for the model and the report? Makes the folder.
+ * `out` and `report` may be NULL; `conf` has the rows of that name, for the words.
+ */
+PS_MUST_CHECK enum ps_status ps_finish_check(const struct ps_conf *conf, const char *out,
+                                             const char *report, struct ps_error *err);
+
 #endif
