@@ -23,6 +23,7 @@ static enum ps_status check_addresses(const struct ps_conf *conf,
                                       struct ps_error *err)
 {
     struct ps_conf_words words;
+    struct ps_conf_words listen;
     enum ps_status status = check_address(conf, "listen", settings->listen, PS_RPC_TO_LISTEN, err);
     if (status == PS_OK) {
         status = check_address(conf, "advertise", settings->advertise, PS_RPC_TO_ADVERTISE, err);
@@ -42,6 +43,11 @@ static enum ps_status check_addresses(const struct ps_conf *conf,
     if (settings->advertise != NULL && is_unix(settings->listen) && !is_unix(settings->advertise)) {
         return ps_fail(err, PS_ERR_INVALID, "%s cannot be dialled: --listen is a unix socket",
                        ps_conf_say(conf, "advertise", &words));
+    }
+    if (settings->advertise != NULL && is_unix(settings->advertise) && !is_unix(settings->listen)) {
+        return ps_fail(err, PS_ERR_INVALID, "%s cannot be dialled: %s is no unix socket",
+                       ps_conf_say(conf, "advertise", &words),
+                       ps_conf_say(conf, "listen", &listen));
     }
     return PS_OK;
 }

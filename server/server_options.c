@@ -53,6 +53,7 @@ static const struct ps_option rows[] = {
         .name = "name",
         .unit = "NAME",
         .help = "How logs, metrics and psctl call this server.",
+        .word = true,
         .type = PS_OPTION_STRING,
         .min = 1,
         .max = PS_NAME_BYTES_MAX,

@@ -28,7 +28,7 @@ static void check_row(const struct ps_program *program, struct ps_conf_place pla
     PS_ASSERT(ps_conf_place_find(program, row->name, strlen(row->name)).index == place.index);
     PS_ASSERT((row->words != NULL) == (row->type == PS_OPTION_ENUM));
     PS_ASSERT(PS_IMPLIES(row->type == PS_OPTION_STRING, row->min <= row->max));
-    PS_ASSERT(PS_IMPLIES(row->secret || row->list, row->type == PS_OPTION_STRING));
+    PS_ASSERT(PS_IMPLIES(row->secret || row->list || row->word, row->type == PS_OPTION_STRING));
     PS_ASSERT(PS_IMPLIES(row->type == PS_OPTION_U32, row->max <= UINT32_MAX));
 }
 

@@ -55,6 +55,7 @@ struct ps_option {
     const char *const *words; /* ENUM: the words, then NULL. */
     enum ps_option_type type;
     bool required;       /* Refuse to start without a value from file, environment or flag. */
+    bool word;           /* STRING: of [a-z0-9_.-] only. */
     bool secret;         /* STRING: no message and no --print-config shows its value. */
     bool list;           /* STRING: words joined by commas; in a job file also [a, b]. */
     uint64_t min, max;   /* Numbers, ms, elements of a list, bytes of a STRING. max 0: no bound. */

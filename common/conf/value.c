@@ -103,11 +103,15 @@ static bool within(const struct ps_option *row, uint64_t value)
     return value >= row->min && (row->max == 0 || value <= row->max);
 }
 
-/* What a text says is for others to judge, how long it is for us. */
-static enum ps_status check_length(const struct ps_option *row, const char *label, const char *text,
-                                   struct ps_error *err)
+/* What a text says is for others to judge; how long it is, and whether a word, for us. */
+static enum ps_status check_text(const struct ps_option *row, const char *label, const char *text,
+                                 struct ps_error *err)
 {
     size_t n_bytes = strlen(text);
+    if (row->word && text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_.-")] != '\0') {
+        return ps_fail(err, PS_ERR_INVALID, "%s: '%.60s' has more in it than a-z, 0-9, _, . and -",
+                       label, text);
+    }
     if (within(row, n_bytes)) {
         return PS_OK;
     }
@@ -217,7 +221,7 @@ static enum ps_status read_value(const struct ps_option *row, const char *label,
                        PS_CONF_TEXT_BYTES_MAX - 1, n_bytes);
     }
     switch (row->type) {
-    case PS_OPTION_STRING: ret->text = text; return check_length(row, label, text, err);
+    case PS_OPTION_STRING: ret->text = text; return check_text(row, label, text, err);
     case PS_OPTION_BOOL: return read_bool(label, text, &ret->truth, err);
     case PS_OPTION_U32:
     case PS_OPTION_U64:

@@ -171,7 +171,7 @@ class Settings(ps_test.Case):
         args = {
             RUN: ["--data", "a b", "--hidden", "3,4", "--no-shuffle"],
             SERVER: ["--listen", "unix:/tmp/a: #b", "--coordinator", "c:1", "--memory-max=1GiB"],
-            WORKER: ["--name", "'\"\\\u00e9\n", "--aggregate", "--lr=1e-3"],
+            WORKER: ["--data", "'\"\\\u00e9\n", "--aggregate", "--lr=1e-3"],
             CTL: ["--timeout=1.5s", "--json"],
         }
         whole = ""
@@ -226,6 +226,28 @@ class Settings(ps_test.Case):
         )
         self.assertEqual(report["steps"], 2 * self.ROWS // 6)
         self.assertFalse(os.path.exists(out))
+
+    def test_results_without_a_place_are_refused_before_anything_is_started(self):
+        for out, status in [("/proc/x", 74), ("", 2), (self.data + "/train-labels-idx1-ubyte", 74)]:
+            for program, others in [(RUN, ()), (WORKER, ("--coordinator", "127.0.0.1:1"))]:
+                for name in ("out", "report"):
+                    if name == "report" and out not in ("", "/proc/x"):
+                        continue
+                    with self.subTest(program=program, name=name, out=out):
+                        args = ("--data", self.data, f"--{name}={out}", *others)
+                        got, stdout, stderr = ps_test.run(*args, program=program, timeout=120)
+                        self.assertEqual((got, stdout, len(stderr.splitlines())), (status, "", 1),
+                                         stderr)
+                        self.assertRegex(stderr, rf"--{name} .*\(flag\): ")
+        self.assertEqual([f for f in os.listdir(self.data) if f.endswith(".tmp")], [])
+
+    def test_names_and_addresses_that_do_not_fit_are_refused(self):
+        for program in (SERVER, WORKER):
+            for name in ("A", "a b", "a\nb", "\u00e9"):
+                self.refuse(program, "--name", name, says=["--name: '", "a-z"])
+        self.refuse(SERVER, "--listen=127.0.0.1:0", "--advertise=unix:/tmp/x",
+                    says=["--advertise unix:/tmp/x", "--listen 127.0.0.1:0"])
+        self.refuse(RUN, "--data", self.data, "--host=unix:/tmp/x", says=["--host unix:/tmp/x"])
 
     def test_a_value_without_end_is_refused_by_every_program(self):
         number = "0" * 100000 + "1"
