@@ -42,7 +42,8 @@ static enum ps_status check_host(const struct ps_conf *conf, const struct ps_run
     char listen[PS_ADDRESS_BYTES_MAX + 16];
     struct ps_conf_words words;
     ps_run_listen(options, 0, listen, sizeof(listen));
-    if (strncmp(options->host, "unix:", 5) == 0) { /* With a port behind it, it would be another path. */
+    if (strncmp(options->host, "unix:", 5) ==
+        0) { /* With a port behind it, it would be another path. */
         return ps_fail(err, PS_ERR_INVALID, "%s: a name, IPv4 or IPv6 is expected",
                        ps_conf_say(conf, "host", &words));
     }
