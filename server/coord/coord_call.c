@@ -433,8 +433,17 @@ static enum ps_status compare_job(const struct coord_definition *first,
     if (field == NULL && !same_units) {
         field = "units_per_lease";
     }
-    return field == NULL ? PS_OK
-                         : ps_fail(err, PS_ERR_EXISTS, "the job is defined with another %s", field);
+    uint64_t there;
+    uint64_t here;
+    if (field == NULL) {
+        return PS_OK;
+    }
+    if (coord_job_number(first->job, field, &there) && coord_job_number(second, field, &here)) {
+        return ps_fail(err, PS_ERR_EXISTS,
+                       "the job is defined with %s %" PRIu64 ", not with %" PRIu64, field, there,
+                       here);
+    }
+    return ps_fail(err, PS_ERR_EXISTS, "the job is defined with another %s", field);
 }
 
 /* Keep a copy and cut its data. */

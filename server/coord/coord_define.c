@@ -189,3 +189,28 @@ const char *coord_job_difference(const Ps__V1__JobDefinition *a, const Ps__V1__J
     }
     return NULL;
 }
+
+bool coord_job_number(const Ps__V1__JobDefinition *job, const char *field, uint64_t *ret)
+{
+    const struct {
+        const char *field;
+        uint64_t value;
+    } numbers[] = {
+        {"rows", job->rows},
+        {"batch", job->batch},
+        {"epochs", job->epochs},
+        {"seed", job->seed},
+        {"workers", job->workers},
+        {"start_timeout_ms", job->start_timeout_ms},
+        {"staleness bound", job->consistency->bound},
+        {"backups", job->consistency->backups},
+        {"units_per_lease", job->units_per_lease},
+    };
+    for (size_t i = 0; i < PS_ARRAY_LEN(numbers); i++) {
+        if (strcmp(numbers[i].field, field) == 0) {
+            *ret = numbers[i].value;
+            return true;
+        }
+    }
+    return false;
+}

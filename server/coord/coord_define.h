@@ -6,6 +6,9 @@
  * The first definition of a table or of the job wins; an equal one changes nothing, another one is
  * refused with the name of the first field that differs.
  */
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/error.h"
 #include "coord/lease_core.h"
 #include "coordinator.pb-c.h"
@@ -24,5 +27,8 @@ PS_MUST_CHECK enum ps_status coord_check_job(const Ps__V1__JobDefinition *job,
 
 /** As for tables; units_per_lease, which the coordinator may choose, is left out. */
 const char *coord_job_difference(const Ps__V1__JobDefinition *a, const Ps__V1__JobDefinition *b);
+
+/** The value of a field that coord_job_difference named; false: it is not a number. */
+bool coord_job_number(const Ps__V1__JobDefinition *job, const char *field, uint64_t *ret);
 
 #endif

@@ -418,7 +418,7 @@ START_TEST(the_first_definition_of_the_job_wins)
     }
     job.seed = 3;
     ck_assert_int_eq(rig_define_job(&rig, worker, &job, &call), PS_ERR_EXISTS);
-    ck_assert_str_eq(call.request.err.text, "the job is defined with another seed");
+    ck_assert_str_eq(call.request.err.text, "the job is defined with seed 0, not with 3");
     job.seed = 0;
     job.units_per_lease = 7;
     ck_assert_int_eq(rig_define_job(&rig, worker, &job, &call), PS_ERR_EXISTS);
