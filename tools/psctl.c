@@ -1,4 +1,4 @@
-/* psctl.c — look at a running cluster. Asks the coordinator once and prints. */
+/* psctl.c — look at a running cluster, or stop it. Asks the coordinator once and prints. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -24,6 +24,7 @@ static const struct command {
 } commands[] = {
     {"status", psctl_status, psctl_status_json},
     {"tables", psctl_tables, psctl_tables_json},
+    {"shutdown", NULL, NULL}, /* It was looked at whose cluster this is; now it is told. */
 };
 
 static enum ps_status check_cluster(const Ps__V1__DescribeReply *describe,
@@ -45,6 +46,31 @@ static enum ps_status check_cluster(const Ps__V1__DescribeReply *describe,
                    wanted_text);
 }
 
+static int fail(const struct psctl_options *options, const struct ps_error *err)
+{
+    (void)fprintf(stderr, "psctl: --coordinator %s: %s\n", options->coordinator, err->text);
+    return ps_train_exit_status(err->status);
+}
+
+static int shut_down(struct ps_transport *transport, struct ps_loop *loop,
+                     const struct psctl_options *options)
+{
+    struct ps_ask ask;
+    ps_ask_shutdown_once(&ask, transport, loop, options->coordinator, options->reason,
+                         (uint32_t)options->timeout_ms);
+    if (ask.err.status != PS_OK) {
+        return fail(options, &ask.err);
+    }
+    (void)puts(options->json ? "{\"stopped\":true}" : "stopped");
+    return ps_os_finish_stdout("psctl");
+}
+
+static bool print(const struct command *command, const struct psctl_options *options,
+                  const Ps__V1__DescribeReply *describe)
+{
+    return options->json ? command->print_json(describe) : command->print(describe);
+}
+
 static int run(const struct command *command, const struct psctl_options *options)
 {
     struct ps_error err = {0};
@@ -63,11 +89,10 @@ static int run(const struct command *command, const struct psctl_options *option
         (void)check_cluster(ask.describe, &options->cluster_id, &ask.err);
     }
     if (ask.err.status != PS_OK) {
-        (void)fprintf(stderr, "psctl: --coordinator %s: %s\n", options->coordinator, ask.err.text);
-        exit_status = ps_train_exit_status(ask.err.status);
-        goto out;
-    }
-    if (options->json ? command->print_json(ask.describe) : command->print(ask.describe)) {
+        exit_status = fail(options, &ask.err);
+    } else if (command->print == NULL) {
+        exit_status = shut_down(ps_rpc_transport(rpc), loop, options);
+    } else if (print(command, options, ask.describe)) {
         exit_status = ps_os_finish_stdout("psctl");
     } else {
         (void)fprintf(stderr, "psctl: no memory for the answer\n");

@@ -42,6 +42,16 @@ static const struct ps_option rows[] = {
         .type = PS_OPTION_BOOL,
         .offset = AT(json),
     },
+    {
+        .name = "reason",
+        .unit = "TEXT",
+        .help = "Why, for the logs of all members, with shutdown.",
+        .preset = "psctl shutdown",
+        .type = PS_OPTION_STRING,
+        .min = 1,
+        .max = PS_REASON_BYTES_MAX,
+        .offset = AT(reason),
+    },
 };
 
 static const struct ps_option_table table = {rows, PS_ARRAY_LEN(rows)};
@@ -50,10 +60,11 @@ static const struct ps_option_use uses[] = {{&table, 0}};
 static const struct ps_command commands[] = {
     {"status", "Servers, workers, clocks, leases, how far the job is."},
     {"tables", "Tables, their shapes and rules, where their blocks are."},
+    {"shutdown", "End the job: workers stop after their step, then servers end."},
 };
 
 static const struct ps_exit exits[] = {
-    {0, "printed"},
+    {0, "printed, or everybody was told to stop"},
     {2, "bad usage, or another cluster"},
     {4, "the coordinator did not answer"},
     {0, NULL},
@@ -61,8 +72,8 @@ static const struct ps_exit exits[] = {
 
 const struct ps_program psctl_program = {
     .name = "psctl",
-    .brief = "look at a running parameter server cluster",
-    .summary = "Looks at a running cluster.",
+    .brief = "look at or stop a running parameter server cluster",
+    .summary = "Looks at a running cluster, or stops it.",
     .exits = exits,
     .env_prefix = "PSCTL",
     .uses = uses,

@@ -14,6 +14,7 @@ struct psctl_options {
     struct ps_id cluster_id; /* That it must be; none: any. */
     uint64_t timeout_ms;
     bool json;
+    const char *reason; /* Of shutdown. */
 };
 
 extern const struct ps_program psctl_program;

@@ -4,10 +4,9 @@
 #include <stdio.h>
 
 #include "base/assert.h"
+#include "base/limits.h"
 #include "client/cluster.h"
 #include "wire/pack.h"
-
-#define REASON_BYTES_MAX 128u
 
 static enum ps_status unpack(struct ps_ask *ask)
 {
@@ -71,12 +70,12 @@ void ps_ask_describe(struct ps_ask *ask, uint32_t timeout_ms)
 
 void ps_ask_shutdown(struct ps_ask *ask, const char *reason, uint32_t timeout_ms)
 {
-    char text[REASON_BYTES_MAX];
+    char text[PS_REASON_BYTES_MAX + 1];
     (void)snprintf(text, sizeof(text), "%s", reason);
     Ps__V1__ShutdownRequest message;
     ps__v1__shutdown_request__init(&message);
     message.reason = text;
-    uint8_t head[REASON_BYTES_MAX + 8];
+    uint8_t head[PS_REASON_BYTES_MAX + 8];
     PS_ASSERT(text[0] != '\0'); /* An empty message would look like a describe. */
     size_t n = ps__v1__shutdown_request__pack(&message, head);
     start(ask, "/ps.v1.Coordinator/Shutdown", (struct ps_out){.head = head, .n_head_bytes = n},
@@ -95,8 +94,9 @@ static void stop_loop(struct ps_ask *ask)
     ps_loop_stop(ask->arg);
 }
 
-void ps_ask_describe_once(struct ps_ask *ask, struct ps_transport *transport, struct ps_loop *loop,
-                          const char *coordinator, uint32_t timeout_ms)
+/* False: there is nobody to be asked, see ask->err. */
+static bool connect_once(struct ps_ask *ask, struct ps_transport *transport, struct ps_loop *loop,
+                         const char *coordinator)
 {
     static const struct ps_creds insecure = {.kind = PS_CREDS_INSECURE};
     *ask = (struct ps_ask){.exec = ps_loop_port(loop), .done = stop_loop, .arg = loop};
@@ -104,13 +104,34 @@ void ps_ask_describe_once(struct ps_ask *ask, struct ps_transport *transport, st
                                             &ask->channel, &ask->err);
     if (status != PS_OK) {
         ask->err.status = status;
-        return;
     }
-    ps_ask_describe(ask, timeout_ms);
+    return status == PS_OK;
+}
+
+static void finish_once(struct ps_ask *ask, struct ps_loop *loop)
+{
     while (ask->under_way) {
         ps_loop_run(loop);
     }
     ps_channel_close(ask->channel);
+}
+
+void ps_ask_describe_once(struct ps_ask *ask, struct ps_transport *transport, struct ps_loop *loop,
+                          const char *coordinator, uint32_t timeout_ms)
+{
+    if (connect_once(ask, transport, loop, coordinator)) {
+        ps_ask_describe(ask, timeout_ms);
+        finish_once(ask, loop);
+    }
+}
+
+void ps_ask_shutdown_once(struct ps_ask *ask, struct ps_transport *transport, struct ps_loop *loop,
+                          const char *coordinator, const char *reason, uint32_t timeout_ms)
+{
+    if (connect_once(ask, transport, loop, coordinator)) {
+        ps_ask_shutdown(ask, reason, timeout_ms);
+        finish_once(ask, loop);
+    }
 }
 
 void ps_ask_forget(struct ps_ask *ask)

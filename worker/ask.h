@@ -34,7 +34,7 @@ struct ps_ask {
 /** Everything that psctl shows. */
 void ps_ask_describe(struct ps_ask *ask, uint32_t timeout_ms);
 
-/** Every member is told to stop; `reason` (short) is for people. */
+/** Every member is told to stop; `reason`, not empty, is for people. */
 void ps_ask_shutdown(struct ps_ask *ask, const char *reason, uint32_t timeout_ms);
 
 /** Give up; `done` still runs. */
@@ -46,6 +46,10 @@ void ps_ask_cancel(struct ps_ask *ask);
  */
 void ps_ask_describe_once(struct ps_ask *ask, struct ps_transport *transport, struct ps_loop *loop,
                           const char *coordinator, uint32_t timeout_ms);
+
+/** The same for a shutdown. */
+void ps_ask_shutdown_once(struct ps_ask *ask, struct ps_transport *transport, struct ps_loop *loop,
+                          const char *coordinator, const char *reason, uint32_t timeout_ms);
 
 /** Forget the last describe reply; nothing happens when there is none. */
 void ps_ask_forget(struct ps_ask *ask);

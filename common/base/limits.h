@@ -16,6 +16,7 @@
 #define PS_LANES_MAX         16u        /* Owner threads per server; more than cores is waste. */
 #define PS_TABLES_MAX        256u       /* Tables per job; scanned by name on cold paths only. */
 #define PS_ADDRESS_BYTES_MAX 255u       /* host:port or unix:/path. */
+#define PS_REASON_BYTES_MAX  127u       /* Why a job is stopped: part of a line of every log. */
 #define PS_BLOCKS_MAX        (1u << 20) /* Blocks per table: 2^20 x 256 Ki floats = 1 TiB. */
 
 #define PS_BLOCK_FLOATS_MIN  (4u << 10)   /* Below, headers cost more than values. */

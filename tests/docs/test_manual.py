@@ -77,7 +77,7 @@ class Manual(unittest.TestCase):
             for flag in flags_of(name):
                 self.assertRegex(page, rf"(?m)^ +{flag}(\s|$)", f"{name}.1")
             for command in commands_of(name):
-                self.assertRegex(page, rf"(?m)^ +{command} ", f"{name}.1")
+                self.assertRegex(page, rf"(?m)^ +{command}( |$)", f"{name}.1")
 
     @needs("mandoc")
     def test_each_setting_of_each_program_is_in_the_page_of_the_job_file(self):
