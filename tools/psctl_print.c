@@ -19,13 +19,6 @@
 
 /* ---- Words --------------------------------------------------------------------------------- */
 
-static const char *job_word(Ps__V1__JobState state)
-{
-    static const char *const words[] = {"none", "waiting",      "running",
-                                        "done", "cluster lost", "stopped"};
-    return (size_t)state < PS_ARRAY_LEN(words) ? words[state] : "unknown";
-}
-
 static const char *kind_word(Ps__V1__SessionKind kind)
 {
     static const char *const words[] = {"none", "worker", "reader", "server"};
@@ -97,7 +90,7 @@ static void print_job(const Ps__V1__DescribeReply *describe)
 {
     char text[TEXT_BYTES];
     struct shown shown;
-    (void)printf("job          %s%s%s\n", job_word(describe->job),
+    (void)printf("job          %s%s%s\n", ps_job_state_text((enum ps_job_state)describe->job),
                  describe->reason[0] != '\0' ? ": " : "", show(describe->reason, &shown));
     consistency_text(describe->consistency, text);
     (void)printf("consistency  %s\n", text);
@@ -314,7 +307,7 @@ bool psctl_status_json(const Ps__V1__DescribeReply *describe)
     id_text(&describe->cluster_id, text);
     (void)cJSON_AddStringToObject(json, "cluster", text);
     add_count(json, "term", describe->term);
-    (void)cJSON_AddStringToObject(json, "job", job_word(describe->job));
+    (void)cJSON_AddStringToObject(json, "job", ps_job_state_text((enum ps_job_state)describe->job));
     (void)cJSON_AddStringToObject(json, "reason", describe->reason);
     consistency_text(describe->consistency, text);
     (void)cJSON_AddStringToObject(json, "consistency", text);

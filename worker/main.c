@@ -73,7 +73,7 @@ static enum ps_status train_once(struct worker *worker)
     enum ps_status status = open_client(worker, PS_CLIENT_WORKER, &client);
     if (status == PS_OK) {
         status = ps_train_run(&worker->plan, client, &worker->stop, &worker->result, &worker->err);
-        struct ps_client_view view;
+        struct ps_view view;
         ps_client_view(client, &view);
         worker->cluster_id = view.cluster_id; /* It will not be another one. */
         ps_client_close(client);

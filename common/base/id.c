@@ -4,6 +4,9 @@
 void ps_id_text(const struct ps_id *id, char text[PS_ID_TEXT_BYTES])
 {
     static const char digits[] = "0123456789abcdef";
+    if (id == NULL || text == NULL) {
+        return;
+    }
     for (size_t i = 0; i < sizeof(id->bytes); i++) {
         text[2 * i] = digits[id->bytes[i] >> 4];
         text[2 * i + 1] = digits[id->bytes[i] & 15u];
@@ -24,7 +27,7 @@ static int digit(char c)
 
 bool ps_id_parse(const char *text, struct ps_id *ret)
 {
-    if (strlen(text) != PS_ID_TEXT_BYTES - 1) {
+    if (text == NULL || ret == NULL || strlen(text) != PS_ID_TEXT_BYTES - 1) {
         return false;
     }
     for (size_t i = 0; i < sizeof(ret->bytes); i++) {

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include <ps/types.h> /* struct ps_id */
+#include <ps/types.h> /* struct ps_id, ps_id_text, ps_id_parse */
 
 static inline bool ps_id_equal(const struct ps_id *a, const struct ps_id *b)
 {
@@ -20,12 +20,6 @@ static inline bool ps_id_none(const struct ps_id *id)
     static const struct ps_id none;
     return ps_id_equal(id, &none);
 }
-
-/** Write 32 lower-case hexadecimal digits and a final 0 into `text`. */
-void ps_id_text(const struct ps_id *id, char text[PS_ID_TEXT_BYTES]);
-
-/** The id that `text` writes: 32 hexadecimal digits, nothing else. False: it is not one. */
-bool ps_id_parse(const char *text, struct ps_id *ret);
 
 /** The id in `n_bytes` bytes from the wire; false unless there are exactly 16. */
 bool ps_id_from(const uint8_t *data, size_t n_bytes, struct ps_id *ret);

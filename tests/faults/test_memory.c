@@ -192,7 +192,7 @@ static bool define(struct world *w)
 }
 
 /* A lease comes within the patience, or the session is told that it is over. */
-static bool lend(struct world *w, struct ps_client_view *view)
+static bool lend(struct world *w, struct ps_view *view)
 {
     uint64_t end_ns = w->now_ns + PATIENCE_MS * UINT64_C(1000000);
     const bool never = false;
@@ -220,7 +220,7 @@ static bool lend(struct world *w, struct ps_client_view *view)
 }
 
 static struct ps_push_op push_of(struct world *w, const struct ps_tensor *grads,
-                                 const struct ps_client_view *view, bool *done)
+                                 const struct ps_view *view, bool *done)
 {
     return (struct ps_push_op){
         .op = {.done = op_done, .arg = done},
@@ -235,7 +235,7 @@ static struct ps_push_op push_of(struct world *w, const struct ps_tensor *grads,
     };
 }
 
-static void report(struct world *w, const struct ps_client_view *view)
+static void report(struct world *w, const struct ps_view *view)
 {
     struct ps_worker_report report = {
         .clock = view->lease.clock + w->n_pushed,
@@ -245,7 +245,7 @@ static void report(struct world *w, const struct ps_client_view *view)
     ps_session_report(w->session, &report);
 }
 
-static bool push_and_pull(struct world *w, const struct ps_client_view *view)
+static bool push_and_pull(struct world *w, const struct ps_view *view)
 {
     struct ps_tensor grads[TABLES];
     struct ps_tensor weights[TABLES];
@@ -357,7 +357,7 @@ static struct outcome run(size_t which, int64_t k, bool all_fail)
     atomic_store(&w->mem[which].fail_after, k);
     w->direct = ps_direct_create(&w->exec.base);
     ck_assert_ptr_nonnull(w->direct);
-    struct ps_client_view view;
+    struct ps_view view;
     bool through =
         start_servers(w) && join(w) && define(w) && lend(w, &view) && push_and_pull(w, &view);
     if (through) {

@@ -38,8 +38,7 @@ static void log_line(void *arg, const char *line)
 
 static struct ps_client_options make_options(enum ps_client_kind kind, struct ps_runtime *runtime)
 {
-    struct ps_client_options options;
-    memset(&options, 0, sizeof(options));
+    struct ps_client_options options = PS_ZERO;
     options.coordinator = coordinator;
     options.kind = kind;
     options.name = "tour";
@@ -58,8 +57,7 @@ static struct ps_client *open_client(enum ps_client_kind kind, struct ps_runtime
 
 static struct ps_table_def make_def(void)
 {
-    struct ps_table_def def;
-    memset(&def, 0, sizeof(def));
+    struct ps_table_def def = PS_ZERO;
     def.name = "tour.table";
     def.n_dims = 2;
     def.shape[0] = 2;
@@ -70,8 +68,7 @@ static struct ps_table_def make_def(void)
 
 static struct ps_push make_push(const struct ps_tensor *tensor, uint64_t sequence)
 {
-    struct ps_push push;
-    memset(&push, 0, sizeof(push));
+    struct ps_push push = PS_ZERO;
     push.tensors = tensor;
     push.n_tensors = 1;
     push.sequence = sequence;
@@ -82,8 +79,7 @@ static struct ps_push make_push(const struct ps_tensor *tensor, uint64_t sequenc
 
 static struct ps_pull make_pull(const struct ps_tensor *tensor)
 {
-    struct ps_pull pull;
-    memset(&pull, 0, sizeof(pull));
+    struct ps_pull pull = PS_ZERO;
     pull.tensors = tensor;
     pull.n_tensors = 1;
     pull.no_clock = true;
@@ -115,6 +111,14 @@ static void expect_weights(struct ps_client *client, uint32_t table, float value
 
 static void words_of_statuses(void)
 {
+    struct ps_id id = {{1, 2, 255}};
+    struct ps_id same;
+    char text[PS_ID_TEXT_BYTES];
+    ps_id_text(&id, text);
+    CHECK(strcmp(text, "0102ff00000000000000000000000000") == 0);
+    CHECK(ps_id_parse(text, &same) && memcmp(&id, &same, sizeof(id)) == 0);
+    CHECK(!ps_id_parse("0102", &same));
+    CHECK(strcmp(ps_job_state_text(PS_JOB_RUNNING), "running") == 0);
     CHECK(strcmp(ps_status_text(PS_OK), "success") == 0);
     CHECK(ps_status_retryable(PS_ERR_BUSY) && !ps_status_retryable(PS_ERR_INVALID));
     CHECK(ps_status_grpc(PS_ERR_NOT_FOUND) == 5);
@@ -126,6 +130,9 @@ static void words_of_statuses(void)
 static void refuse_options(void)
 {
     struct ps_client *client = NULL;
+    CHECK(ps_client_check_address("127.0.0.1:7070", &words) == PS_OK);
+    CHECK(ps_client_check_address("127.0.0.1", &words) == PS_ERR_INVALID);
+    CHECK(ps_client_open(NULL, &client, &words) == PS_ERR_INVALID);
     struct ps_client_options options = make_options(PS_CLIENT_WORKER, NULL);
     options.coordinator = NULL;
     CHECK(ps_client_open(&options, &client, &words) == PS_ERR_INVALID && client == NULL);
@@ -254,15 +261,16 @@ static void readers_do_not_wait(void)
     pull.step = 1000;
     CHECK(ps_client_pull(reader, &pull, &words) == PS_OK);
     CHECK(values[0] > 3.5f && values[N - 1] < 4.5f);
+    struct ps_push push = make_push(&tensor, 5);
+    CHECK(ps_client_push(reader, &push, &words) == PS_ERR_DENIED);
     ps_client_close(reader);
     printf("reader: ok\n");
 }
 
-/* A whole job of UNITS rows, without weights: leases, reports, the end. */
+/* A whole job of UNITS rows, without weights, by hand: leases, reports, the end. */
 static void lease_and_report(struct ps_client *client)
 {
-    struct ps_job_def job;
-    memset(&job, 0, sizeof(job));
+    struct ps_job_def job = PS_ZERO;
     job.model = "tour";
     job.data = "none";
     job.rows = UNITS;
@@ -275,16 +283,18 @@ static void lease_and_report(struct ps_client *client)
     job.rows = UNITS + 1;
     CHECK(ps_client_define_job(client, &job, &words) == PS_ERR_EXISTS);
     printf("job: ok (%s)\n", words.text);
+    job.rows = UNITS;
 
-    struct ps_client_view view;
-    struct ps_worker_report report;
-    memset(&report, 0, sizeof(report));
+    struct ps_view view = PS_ZERO; /* Older than anything that the client knows. */
+    struct ps_worker_report report = PS_ZERO;
     int rounds = 0;
-    memset(&view, 0, sizeof(view)); /* Older than anything that the client knows. */
     CHECK(ps_client_wait_change(client, &view, 0));
     while (view.job != PS_JOB_DONE) {
         CHECK(view.lost.status == PS_OK && !view.fenced && rounds < ROUNDS_MAX);
         if (view.lease.id != 0 && view.lease.id != report.lease) {
+            uint64_t first;
+            CHECK(ps_unit_rows(&job, &view.lease, 0, &first) == 1);
+            CHECK(ps_row_at(&job, view.lease.epoch, first) == first);
             report.lease = view.lease.id;
             report.units_done = view.lease.n_units;
             report.clock = view.lease.clock + view.lease.n_units;
@@ -295,9 +305,23 @@ static void lease_and_report(struct ps_client *client)
     printf("leases: ok\n");
 }
 
+/* The same as units: there is none any more; and a pull for a step that nobody will reach ends. */
+static void after_the_end(struct ps_client *client, uint32_t number)
+{
+    struct ps_unit unit;
+    CHECK(ps_client_next_unit(client, &unit, PATIENCE_MS, &words) == PS_OK && unit.n_rows == 0);
+    CHECK(ps_client_unit_done(client, &unit, 0.0, &words) == PS_ERR_INVALID);
+    float values[N] = {0};
+    struct ps_tensor tensor = {number, values};
+    struct ps_push push = make_push(&tensor, 0);
+    push.stream = 1; /* A lease that is not held any more. */
+    CHECK(ps_client_push(client, &push, &words) == PS_ERR_CANCELED);
+    printf("after the end: ok (%s)\n", words.text);
+}
+
 static void describe(struct ps_client *client)
 {
-    struct ps_client_view view;
+    struct ps_view view;
     struct ps_cluster *cluster = NULL;
     ps_client_view(client, &view);
     CHECK(view.session_number != 0 && view.n_bytes_pushed > 0 && view.n_bytes_pulled > 0);
@@ -340,6 +364,20 @@ static void close_under_way(void)
     printf("close: ok\n");
 }
 
+/* The last word: everybody is told to stop. */
+static void shut_down(void)
+{
+    struct ps_client_options options = make_options(PS_CLIENT_WORKER, NULL);
+    options.unleased = true;
+    struct ps_client *client = NULL;
+    CHECK(ps_client_open(&options, &client, &words) == PS_OK);
+    struct ps_unit unit;
+    CHECK(ps_client_next_unit(client, &unit, 0, &words) == PS_ERR_DENIED);
+    CHECK(ps_client_shutdown(client, "the tour is over", &words) == PS_OK);
+    ps_client_close(client);
+    printf("shutdown: ok\n");
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -363,11 +401,13 @@ int main(int argc, char **argv)
     misuse(client, number);
     readers_do_not_wait();
     lease_and_report(client);
+    after_the_end(client, number);
     describe(client);
     ps_client_close(other);
     ps_client_close(client);
     ps_runtime_destroy(runtime);
     close_under_way();
+    shut_down();
 
     ps_client_close(NULL);
     ps_cluster_free(NULL);

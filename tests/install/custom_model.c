@@ -25,8 +25,7 @@ enum {
     BATCH = 20,       /* Rows of one step. */
     EPOCHS = 4,
     BOUND = 4, /* How many steps the fastest worker may be ahead of the slowest. */
-    WORKERS_MAX = 64,
-    PATIENCE_MS = 1000
+    WORKERS_MAX = 64
 };
 
 /* The model: a weight per feature in one table, the bias in another. Gradients have its shape. */
@@ -69,25 +68,6 @@ static void make_row(uint64_t i, struct row *row)
     row->label = sum > 0.0f ? 1.0f : 0.0f;
 }
 
-static uint64_t smallest(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* The rows of one unit of a lease, as <ps/types.h> has it at struct ps_lease; how many. */
-static uint32_t make_rows(const struct ps_lease *lease, uint32_t unit, struct row rows[BATCH])
-{
-    uint64_t first = lease->first_row + unit * lease->stride;
-    uint64_t end = smallest(first + lease->unit_rows, (first / BATCH + 1) * BATCH);
-    end = smallest(end, TRAIN_ROWS);
-    uint32_t n = 0;
-    while (first + n < end) {
-        make_row(first + n, &rows[n]); /* The job does not shuffle: position p is row p. */
-        n++;
-    }
-    return n;
-}
-
 /* ---- The model ----------------------------------------------------------------------------- */
 
 /* Probability of label 1. */
@@ -100,19 +80,21 @@ static double predict(const struct model *model, const struct row *row)
     return 1.0 / (1.0 + exp(-sum));
 }
 
-/* Mean gradient over the rows; the sum of their losses. */
-static double gradient(const struct model *model, const struct row *rows, uint32_t n,
-                       struct model *ret)
+/* Mean gradient over the rows of a unit; the sum of their losses. */
+static double gradient(const struct model *model, const struct ps_job_def *job,
+                       const struct ps_unit *unit, struct model *ret)
 {
     double loss = 0.0;
     memset(ret->weight, 0, sizeof(ret->weight));
     ret->bias[0] = 0.0f;
-    for (uint32_t i = 0; i < n; i++) {
-        double p = predict(model, &rows[i]);
-        loss -= log(rows[i].label > 0.5f ? p : 1.0 - p);
-        float slope = ((float)p - rows[i].label) / (float)n;
+    for (uint32_t i = 0; i < unit->n_rows; i++) {
+        struct row row;
+        make_row(ps_row_at(job, unit->epoch, unit->first + i), &row);
+        double p = predict(model, &row);
+        loss -= log(row.label > 0.5f ? p : 1.0 - p);
+        float slope = ((float)p - row.label) / (float)unit->n_rows;
         for (int k = 0; k < FEATURES; k++) {
-            ret->weight[k] += slope * rows[i].x[k];
+            ret->weight[k] += slope * row.x[k];
         }
         ret->bias[0] += slope;
     }
@@ -133,196 +115,112 @@ static void place(struct model *model, const struct ps_table tables[TABLES])
 static const char *const table_names[TABLES] = {"custom.weight", "custom.bias"};
 static const uint64_t table_sizes[TABLES] = {FEATURES, 1};
 
-/* All workers say the same; the first one defines, the others find that it agrees. */
-static enum ps_status define(struct ps_client *client, uint32_t n_workers,
-                             struct ps_table tables[TABLES], struct ps_error *err)
+static struct ps_job_def make_job(uint32_t n_workers)
 {
-    for (int i = 0; i < TABLES; i++) {
-        struct ps_table_def def;
-        memset(&def, 0, sizeof(def));
-        def.name = table_names[i];
-        def.n_dims = 1;
-        def.shape[0] = table_sizes[i];
-        def.optimizer = "sgd";
-        enum ps_status status = ps_client_define_table(client, &def, &tables[i], err);
-        if (status != PS_OK) {
-            return status;
-        }
-    }
-    struct ps_job_def job;
-    memset(&job, 0, sizeof(job));
+    struct ps_job_def job = PS_ZERO;
     job.model = "custom logistic regression";
     job.data = "made by custom_model.c";
     job.rows = TRAIN_ROWS;
     job.batch = BATCH;
     job.epochs = EPOCHS;
+    job.shuffle = true;
     job.workers = n_workers;
     job.consistency.mode = PS_CONSISTENCY_SSP;
     job.consistency.bound = BOUND;
-    return ps_client_define_job(client, &job, err);
+    return job;
+}
+
+/* All workers say the same; the first one defines, the others find that it agrees. */
+static enum ps_status define(struct ps_client *client, const struct ps_job_def *job,
+                             struct ps_table tables[TABLES], struct ps_error *err)
+{
+    for (int i = 0; i < TABLES; i++) {
+        struct ps_table_def def = PS_ZERO;
+        def.name = table_names[i];
+        def.n_dims = 1;
+        def.shape[0] = table_sizes[i];
+        enum ps_status status = ps_client_define_table(client, &def, &tables[i], err);
+        if (status != PS_OK) {
+            return status;
+        }
+    }
+    return ps_client_define_job(client, job, err);
 }
 
 /* ---- A worker ------------------------------------------------------------------------------ */
 
-struct worker {
-    struct ps_client *client;
-    struct model model;
-    struct model gradient;
-    struct ps_pull pull;    /* Of the weights for the step at hand, */
-    struct row rows[BATCH]; /*   and its rows. */
-    uint32_t n_rows;
-    struct ps_worker_report report; /* Its clock is the step to be done next. */
-    double loss_sums[EPOCHS];
-    uint64_t loss_rows[EPOCHS];
-};
-
-static void prepare_pull(struct worker *w, uint64_t step)
+static enum ps_status pull_model(struct ps_client *client, struct model *model, uint64_t step,
+                                 uint64_t *ret_min_clock, struct ps_error *err)
 {
-    memset(&w->pull, 0, sizeof(w->pull));
-    w->pull.tensors = w->model.tensors;
-    w->pull.n_tensors = TABLES;
-    w->pull.step = step;
-}
-
-static void prepare_push(struct worker *w, const struct ps_lease *lease, uint32_t unit,
-                         struct ps_push *push)
-{
-    memset(push, 0, sizeof(*push));
-    push->tensors = w->gradient.tensors;
-    push->n_tensors = TABLES;
-    push->stream = lease->id; /* Should somebody do this unit again, the push is the same: once. */
-    push->sequence = unit;
-    push->acked_below = unit;
-    push->step = w->report.clock;
-    push->rows = w->n_rows;
-    push->rate = RATE;
-    push->read_clock = w->pull.min_clock;
-}
-
-/* A unit is in the servers: what others may wait for. */
-static void report(struct worker *w, const struct ps_lease *lease, const struct ps_push *push,
-                   double loss)
-{
-    uint64_t staleness = push->step > push->read_clock ? push->step - push->read_clock : 0;
-    struct ps_worker_report *r = &w->report;
-    w->loss_sums[lease->epoch] += loss;
-    w->loss_rows[lease->epoch] += push->rows;
-    r->clock = push->step + 1;
-    r->lease = lease->id;
-    r->units_done = (uint32_t)push->sequence + 1;
-    r->loss_epoch = lease->epoch;
-    r->loss_sum = w->loss_sums[lease->epoch];
-    r->loss_rows = w->loss_rows[lease->epoch];
-    r->stats.units++;
-    r->stats.rows += push->rows;
-    r->stats.staleness_sum += staleness;
-    r->stats.staleness_max =
-        staleness > r->stats.staleness_max ? staleness : r->stats.staleness_max;
-    ps_client_report(w->client, r);
-}
-
-/*
- * One step. The next weights come back with the push, and the next rows are made while both are
- * under way. Not so behind the last unit of a lease: a worker without a lease is not counted, so
- * nothing says when the others' clocks allow its next step.
- */
-static enum ps_status train_unit(struct worker *w, const struct ps_lease *lease, uint32_t unit,
-                                 struct ps_error *err)
-{
-    bool last = unit + 1 == lease->n_units;
-    struct ps_push push;
-    double loss = gradient(&w->model, w->rows, w->n_rows, &w->gradient);
-    prepare_push(w, lease, unit, &push);
-    w->report.stats.blocked_bound_us += w->pull.blocked_ns / 1000;
-    prepare_pull(w, w->report.clock + 1);
-    enum ps_status status = last ? ps_client_push_start(w->client, &push, err)
-                                 : ps_client_push_pull_start(w->client, &push, &w->pull, err);
-    if (status != PS_OK) {
-        return status;
-    }
-    if (!last) {
-        w->n_rows = make_rows(lease, unit + 1, w->rows);
-    }
-    status = ps_client_push_wait(w->client, &push, err);
-    if (status == PS_OK) {
-        report(w, lease, &push, loss); /* Before the next wait: the pull may need it. */
-    }
-    if (last) {
-        return status;
-    }
-    /* What was started is waited for, also now; the words of the first failure are kept. */
-    enum ps_status pulled = ps_client_pull_wait(w->client, &w->pull, status == PS_OK ? err : NULL);
-    return status == PS_OK ? pulled : status;
-}
-
-static enum ps_status train_lease(struct worker *w, const struct ps_lease *lease,
-                                  struct ps_error *err)
-{
-    if (w->report.clock < lease->clock) {
-        w->report.clock = lease->clock; /* It was idle, and the others went on. */
-    }
-    prepare_pull(w, w->report.clock);
-    enum ps_status status = ps_client_pull(w->client, &w->pull, err);
-    w->n_rows = make_rows(lease, lease->units_done, w->rows);
-    for (uint32_t unit = lease->units_done; status == PS_OK && unit < lease->n_units; unit++) {
-        status = train_unit(w, lease, unit, err);
-    }
+    struct ps_pull pull = PS_ZERO;
+    pull.tensors = model->tensors;
+    pull.n_tensors = TABLES;
+    pull.step = step;
+    enum ps_status status = ps_client_pull(client, &pull, err);
+    *ret_min_clock = pull.min_clock;
     return status;
 }
 
-/* Lease after lease, until the job is over. */
-static enum ps_status train(struct worker *w, struct ps_error *err)
+/* One step: weights that are fresh enough, their gradient, and back. */
+static enum ps_status train_unit(struct ps_client *client, const struct ps_job_def *job,
+                                 const struct ps_unit *unit, const struct ps_table tables[TABLES],
+                                 struct ps_error *err)
 {
-    uint64_t finished = 0; /* The lease that was done last; the view may show it a little longer. */
-    struct ps_client_view view;
-    ps_client_view(w->client, &view);
-    for (;;) {
-        if (view.lost.status != PS_OK) {
-            *err = view.lost;
-            return err->status;
-        }
-        if (view.fenced) {
-            return PS_ERR_FENCED;
-        }
-        if (view.job == PS_JOB_DONE || view.job == PS_JOB_STOPPED) {
-            return PS_OK;
-        }
-        if (view.lease.id == 0 || view.lease.id == finished) {
-            (void)ps_client_wait_change(w->client, &view, PATIENCE_MS);
-            continue;
-        }
-        enum ps_status status = train_lease(w, &view.lease, err);
-        if (status != PS_OK) {
-            return status;
-        }
-        finished = view.lease.id;
-        ps_client_view(w->client, &view);
+    struct model model;
+    struct model slope;
+    place(&model, tables);
+    place(&slope, tables);
+    struct ps_push push = PS_ZERO;
+    enum ps_status status = pull_model(client, &model, unit->step, &push.read_clock, err);
+    if (status != PS_OK) {
+        return status;
     }
+    double loss = gradient(&model, job, unit, &slope);
+    push.tensors = slope.tensors;
+    push.n_tensors = TABLES;
+    push.unit = unit; /* Should somebody do it again, the push is the same one: applied once. */
+    push.rate = RATE;
+    status = ps_client_push(client, &push, err);
+    return status == PS_OK ? ps_client_unit_done(client, unit, loss, err) : status;
+}
+
+/* Unit after unit, until the job is over. */
+static enum ps_status train(struct ps_client *client, const struct ps_job_def *job,
+                            const struct ps_table tables[TABLES], struct ps_error *err)
+{
+    struct ps_unit unit;
+    enum ps_status status = ps_client_next_unit(client, &unit, PS_FOREVER_MS, err);
+    while (status == PS_OK && unit.n_rows > 0) {
+        status = train_unit(client, job, &unit, tables, err);
+        if (status == PS_OK) {
+            status = ps_client_next_unit(client, &unit, PS_FOREVER_MS, err);
+        }
+    }
+    return status;
 }
 
 /* One session, from joining to leaving. */
 static enum ps_status work(const char *coordinator, uint32_t n_workers, struct ps_error *err)
 {
-    struct ps_client_options options;
-    memset(&options, 0, sizeof(options));
+    struct ps_client_options options = PS_ZERO;
     options.coordinator = coordinator;
     options.name = "custom";
-    struct worker w;
-    memset(&w, 0, sizeof(w));
-    enum ps_status status = ps_client_open(&options, &w.client, err);
+    struct ps_client *client = NULL;
+    enum ps_status status = ps_client_open(&options, &client, err);
     if (status != PS_OK) {
         return status;
     }
+    struct ps_job_def job = make_job(n_workers);
     struct ps_table tables[TABLES];
-    status = define(w.client, n_workers, tables, err);
+    status = define(client, &job, tables, err);
     if (status == PS_OK) {
-        place(&w.model, tables);
-        place(&w.gradient, tables);
-        status = train(&w, err);
+        status = train(client, &job, tables, err);
     }
-    ps_client_close(w.client);
+    struct ps_view view;
+    ps_client_view(client, &view);
+    ps_client_close(client);
     if (status == PS_OK) {
-        printf("this worker:   %lu of %lu rows\n", (unsigned long)w.report.stats.rows,
+        printf("this worker:   %lu of %lu rows\n", (unsigned long)view.stats.rows,
                (unsigned long)TRAIN_ROWS * EPOCHS);
     }
     return status;
@@ -350,19 +248,15 @@ static enum ps_status fetch(struct ps_client *client, struct model *model, struc
             return status;
         }
     }
+    uint64_t min_clock;
     place(model, tables);
-    struct ps_pull pull;
-    memset(&pull, 0, sizeof(pull));
-    pull.tensors = model->tensors;
-    pull.n_tensors = TABLES;
-    return ps_client_pull(client, &pull, err);
+    return pull_model(client, model, 0, &min_clock, err); /* A reader waits for no step. */
 }
 
 /* Judge the finished job; `ret_good` when it kept its promises. */
 static enum ps_status judge(const char *coordinator, bool *ret_good, struct ps_error *err)
 {
-    struct ps_client_options options;
-    memset(&options, 0, sizeof(options));
+    struct ps_client_options options = PS_ZERO;
     options.coordinator = coordinator;
     options.kind = PS_CLIENT_READER; /* Neither counted nor waited for. */
     struct ps_client *reader = NULL;
@@ -398,8 +292,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: custom_model HOST:PORT [WORKERS]   (1 to %d)\n", WORKERS_MAX);
         return 2;
     }
-    struct ps_error err;
-    memset(&err, 0, sizeof(err));
+    struct ps_error err = PS_ZERO;
     bool good = false;
     enum ps_status status = work(argv[1], (uint32_t)n_workers, &err);
     while (status == PS_ERR_FENCED) {

@@ -21,7 +21,7 @@ COMPILER = os.environ.get("PS_INSTALL_COMPILER", "gcc")  # What the build under 
 PROGRAMS = ("push_pull", "custom_model", "monitor", "api_tour")
 HEADERS = ("ps/client.h", "ps/types.h", "ps/status.h")
 
-WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror"]
+WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-pedantic", "-Werror"]
 COMPILERS = {"gcc": {"c": "gcc", "c++": "g++"}, "clang": {"c": "clang", "c++": "clang++"}}
 LANGUAGES = {"c99": "c", "c17": "c", "c++11": "c++", "c++17": "c++"}
 STANDARDS = ("c99", "c17", "c++17")  # Of the programs; the headers bear all.

@@ -22,19 +22,6 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-static const char *job_text(enum ps_job_state job)
-{
-    switch (job) {
-    case PS_JOB_NONE: return "not defined";
-    case PS_JOB_WAITING: return "waiting";
-    case PS_JOB_RUNNING: return "running";
-    case PS_JOB_DONE: return "done";
-    case PS_JOB_CLUSTER_LOST: return "lost";
-    case PS_JOB_STOPPED: return "stopped";
-    }
-    return "unknown"; /* To this version of the header. */
-}
-
 /* The bound on how far workers may run apart, as the programs' flags write it. */
 static void consistency_text(const struct ps_consistency *consistency, char *text, size_t n_bytes)
 {
@@ -98,7 +85,7 @@ static void print_progress(const struct ps_cluster *cluster)
 {
     char consistency[64];
     consistency_text(&cluster->consistency, consistency, sizeof(consistency));
-    printf("job %s%s%s  min clock %" PRIu64 "  %s  %.1f s\n", job_text(cluster->job),
+    printf("job %s%s%s  min clock %" PRIu64 "  %s  %.1f s\n", ps_job_state_text(cluster->job),
            cluster->reason[0] != '\0' ? ": " : "", cluster->reason, cluster->min_clock, consistency,
            (double)cluster->running_us / 1e6);
     if (cluster->has_definition) {
@@ -124,7 +111,7 @@ static bool over(enum ps_job_state job)
 /* Until the next look is due, or there is news that cannot wait for it. */
 static void wait_for_news(struct ps_client *client)
 {
-    struct ps_client_view view;
+    struct ps_view view;
     uint64_t due_ms = now_ms() + EVERY_MS;
     ps_client_view(client, &view);
     for (uint64_t now = now_ms(); now < due_ms && !over(view.job); now = now_ms()) {
@@ -162,8 +149,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: monitor HOST:PORT [--once]\n");
         return 2;
     }
-    struct ps_client_options options;
-    memset(&options, 0, sizeof(options));
+    struct ps_client_options options = PS_ZERO;
     options.coordinator = argv[1];
     options.kind = PS_CLIENT_READER;
     options.name = "monitor";

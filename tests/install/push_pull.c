@@ -3,18 +3,16 @@
  * the weights go on from where they were: they live in the servers.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include <ps/client.h>
 
 static enum ps_status push_pull(struct ps_client *client, float weights[4], struct ps_error *err)
 {
-    struct ps_table_def def;
-    memset(&def, 0, sizeof(def)); /* Zero means the preset, also for fields of later versions. */
+    struct ps_table_def def = PS_ZERO; /* The presets, also of fields of later versions. */
     def.name = "push_pull.weights";
     def.n_dims = 1;
     def.shape[0] = 4;
-    def.optimizer = "sgd"; /* weight = weight - rate * gradient; they start at zero. */
+    def.optimizer = "sgd"; /* weight = weight - rate * gradient; weights start at zero. */
     struct ps_table table;
     enum ps_status status = ps_client_define_table(client, &def, &table, err);
     if (status != PS_OK) {
@@ -22,8 +20,7 @@ static enum ps_status push_pull(struct ps_client *client, float weights[4], stru
     }
     float gradient[4] = {-1.0f, -2.0f, -3.0f, -4.0f};
     struct ps_tensor pushed = {table.number, gradient};
-    struct ps_push push;
-    memset(&push, 0, sizeof(push)); /* Stream 0, sequence 0: the session's own first push. */
+    struct ps_push push = PS_ZERO; /* Sequence 0: the session's own first push. */
     push.tensors = &pushed;
     push.n_tensors = 1;
     push.rows = 1;
@@ -33,8 +30,7 @@ static enum ps_status push_pull(struct ps_client *client, float weights[4], stru
         return status;
     }
     struct ps_tensor pulled = {table.number, weights};
-    struct ps_pull pull;
-    memset(&pull, 0, sizeof(pull));
+    struct ps_pull pull = PS_ZERO;
     pull.tensors = &pulled;
     pull.n_tensors = 1;
     pull.no_clock = true; /* What is there now; no other worker is waited for. */
@@ -43,8 +39,7 @@ static enum ps_status push_pull(struct ps_client *client, float weights[4], stru
 
 int main(int argc, char **argv)
 {
-    struct ps_client_options options;
-    memset(&options, 0, sizeof(options));
+    struct ps_client_options options = PS_ZERO;
     options.coordinator = argc > 1 ? argv[1] : "127.0.0.1:7070";
     struct ps_client *client = NULL;
     struct ps_error err;

@@ -51,10 +51,8 @@ class Made:
 class Headers(unittest.TestCase):
     def check(self, name, standard, text):
         language = installed.LANGUAGES[standard]
-        # In C++ a function that is called like a struct hides its constructor: allowed.
-        shadow = ["-Wshadow"] if language == "c" else []
         flags = ["-x", language, f"-std={standard}", *installed.WARNINGS, "-pedantic-errors",
-                 "-Wsign-conversion", *shadow, "-fsyntax-only"]
+                 "-Wsign-conversion", "-fsyntax-only"]
         installed.command(installed.compiler(name, standard), *flags,
                           *prefix.pkg_config("--cflags").split(), "-", stdin=text)
 

@@ -36,7 +36,7 @@ int main(int argc, char **argv)
     printf("%d %s\n", (int)status, err.text);
     fflush(stdout);
     if (status == PS_OK) {
-        struct ps_client_view view;
+        struct ps_view view;
         memset(&view, 0, sizeof(view));
         while (view.lost.status == PS_OK && !view.fenced) {
             ps_client_wait_change(client, &view, 1000);

@@ -1,5 +1,6 @@
 """Processes that die, stop, or are told to end; and what is left behind: nothing."""
 
+import json
 import os
 import re
 import signal
@@ -195,6 +196,33 @@ class Ctl(ps_test.Case):
         )
         self.assertEqual((status, stdout), (4, ""))
         self.assertEqual(len(stderr.splitlines()), 1)
+
+    def test_a_shutdown_ends_workers_after_their_step_and_then_the_servers(self):
+        server = self.start("--listen", "127.0.0.1:0", "--servers", "1", program=ps_test.SERVER)
+        address = server.wait_line(r"ready address=(\S+)", stdout=True)[1]
+        worker = self.start("--coordinator", address, "--workers", "1", "--data", self.data,
+                            "--model", "softmax", "--epochs", "100000", program=ps_test.WORKER)
+        ps_test.wait_until("it trains", lambda: self.status_of(address)["steps"] > 0)
+        status, stdout, stderr = ps_test.run("shutdown", "--reason", "seen enough", "--coordinator",
+                                             address, program=ps_test.CTL)
+        self.assertEqual((status, stdout, stderr), (0, "stopped\n", ""))
+        self.assertEqual(worker.wait(), 0, worker.text())
+        self.assertEqual(server.wait(), 0, server.text())
+        self.assertIn("seen enough", server.text())
+
+    def test_a_shutdown_is_for_the_cluster_that_was_meant(self):
+        server = self.start("--listen", "127.0.0.1:0", "--servers", "1", program=ps_test.SERVER)
+        address = server.wait_line(r"ready address=(\S+)", stdout=True)[1]
+        status, stdout, stderr = ps_test.run("shutdown", "--cluster-id", "1" * 32, "--coordinator",
+                                             address, program=ps_test.CTL)
+        self.assertEqual((status, stdout), (2, ""), stderr)
+        self.assertNotEqual(self.status_of(address)["job"], "stopped")
+
+    def status_of(self, address):
+        status, stdout, stderr = ps_test.run("status", "--coordinator", address, "--json",
+                                             program=ps_test.CTL)
+        self.assertEqual(status, 0, stderr)
+        return json.loads(stdout)
 
     def test_unknown_commands_are_refused(self):
         for args in ((), ("stauts",)):

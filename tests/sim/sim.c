@@ -613,7 +613,7 @@ void sim_print(const struct sim *sim)
 {
     for (uint32_t i = 0; i < sim->plan.n_workers; i++) {
         const struct sim_worker *worker = &sim->workers[i];
-        const struct ps_client_view *view = &worker->view;
+        const struct ps_view *view = &worker->view;
         (void)fprintf(stderr,
                       "%s: life %u session %" PRIu64 " clock %" PRIu64 " lease %" PRIu64
                       " unit %u/%u; told: lease %" PRIu64 " unit %u min clock %" PRIu64

@@ -284,7 +284,7 @@ static void adopt(struct sim_worker *worker)
 /* Aggregated: has the step of the staged unit ended, and was the unit in it? */
 static void unstage(struct sim_worker *worker)
 {
-    const struct ps_client_view *view = &worker->view;
+    const struct ps_view *view = &worker->view;
     bool over = view->job == PS_JOB_DONE;
     if (view->min_clock <= worker->clock && !over) {
         return;
@@ -306,7 +306,7 @@ static void unstage(struct sim_worker *worker)
 /* The end of a life, if there is a reason. */
 static bool over(struct sim_worker *worker)
 {
-    const struct ps_client_view *view = &worker->view;
+    const struct ps_view *view = &worker->view;
     if (view->fenced || view->lost.status != PS_OK) {
         end_life(worker, view->fenced ? PS_ERR_FENCED : view->lost.status);
     } else if (view->job == PS_JOB_CLUSTER_LOST) {
@@ -453,7 +453,7 @@ static void live(struct sim_worker *worker)
     worker->n_defined = 0;
     worker->lease = (struct ps_lease){0};
     worker->report = (struct ps_worker_report){0};
-    worker->view = (struct ps_client_view){0};
+    worker->view = (struct ps_view){0};
     worker->unit = 0;
     worker->clock = 0;
     worker->weights_step = 0;

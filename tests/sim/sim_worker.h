@@ -34,7 +34,7 @@ struct sim_worker {
     struct sim_exec exec;
     struct ps_mem mem;
     struct ps_session *client; /* NULL: between two lives. */
-    struct ps_client_view view;
+    struct ps_view view;
     struct ps_op simple; /* Join. */
     struct ps_op close;
     struct ps_table_def defs[SIM_TABLES_MAX];

@@ -64,6 +64,19 @@ static const char *keep(struct block *block, const char *text)
     return kept;
 }
 
+const char *ps_job_state_text(enum ps_job_state state)
+{
+    switch (state) {
+    case PS_JOB_NONE: return "none";
+    case PS_JOB_WAITING: return "waiting";
+    case PS_JOB_RUNNING: return "running";
+    case PS_JOB_DONE: return "done";
+    case PS_JOB_CLUSTER_LOST: return "cluster lost";
+    case PS_JOB_STOPPED: return "stopped";
+    }
+    return "unknown";
+}
+
 static const char *kind_word(Ps__V1__SessionKind kind)
 {
     switch ((int)kind) {

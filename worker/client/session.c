@@ -363,6 +363,11 @@ void ps_session_look(struct ps_session *session, struct ps_look_op *op)
     start_cold(session, PS_SESSION_LOOK, &op->op);
 }
 
+void ps_session_shutdown(struct ps_session *session, struct ps_shutdown_op *op)
+{
+    start_cold(session, PS_SESSION_SHUTDOWN, &op->op);
+}
+
 const struct ps_table *ps_session_table(const struct ps_session *session, const char *name)
 {
     for (uint32_t i = 0; i < session->n_tables; i++) {
@@ -392,6 +397,11 @@ void ps_session_push_pull(struct ps_session *session, struct ps_push_op *push,
     started(session);
 }
 
+void ps_session_figures(struct ps_session *session, const struct ps_worker_stats *stats)
+{
+    session->stats = *stats;
+}
+
 void ps_session_report(struct ps_session *session, const struct ps_worker_report *report)
 {
     session->report = *report;
@@ -402,7 +412,7 @@ void ps_session_report(struct ps_session *session, const struct ps_worker_report
     }
 }
 
-void ps_session_view(const struct ps_session *session, struct ps_client_view *ret)
+void ps_session_view(const struct ps_session *session, struct ps_view *ret)
 {
     *ret = session->view;
 }

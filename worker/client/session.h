@@ -42,6 +42,7 @@ struct ps_session_options {
     const struct ps_creds *creds;
     const char *coordinator; /* Address; copied. */
     enum ps_client_kind kind;
+    bool unleased;            /* A worker that is never lent rows. */
     const char *name;         /* For people; copied. */
     struct ps_id session;     /* Random, new for every session. */
     struct ps_id cluster_id;  /* None: any cluster. */
@@ -70,6 +71,11 @@ struct ps_define_job_op {
     struct ps_op op;
     const struct ps_job_def *def; /* Borrowed until done. */
     uint32_t ret_units_per_lease; /* What is in force. */
+};
+
+struct ps_shutdown_op {
+    struct ps_op op;
+    const char *reason; /* For people; borrowed until done. NULL: none. */
 };
 
 struct ps_pull_op {
@@ -111,6 +117,9 @@ void ps_session_describe(struct ps_session *session, struct ps_op *op);
 /** The same, and tell the caller everything. */
 void ps_session_look(struct ps_session *session, struct ps_look_op *op);
 
+/** Every member is told to stop. */
+void ps_session_shutdown(struct ps_session *session, struct ps_shutdown_op *op);
+
 /** Table by name after define or describe; NULL when unknown. Valid until destroy. */
 const struct ps_table *ps_session_table(const struct ps_session *session, const char *name);
 
@@ -125,10 +134,13 @@ void ps_session_push(struct ps_session *session, struct ps_push_op *push);
 void ps_session_push_pull(struct ps_session *session, struct ps_push_op *push,
                           struct ps_pull_op *pull);
 
+/** What the worker did with its time; travels with reports. */
+void ps_session_figures(struct ps_session *session, const struct ps_worker_stats *stats);
+
 /** Take the report over (copied); ticks travel with it. */
 void ps_session_report(struct ps_session *session, const struct ps_worker_report *report);
 
-void ps_session_view(const struct ps_session *session, struct ps_client_view *ret);
+void ps_session_view(const struct ps_session *session, struct ps_view *ret);
 
 /** Leave the cluster (leases go back), stop attending; done when nothing is under way any more.
  * Operations still pending end with PS_ERR_CANCELED before. */

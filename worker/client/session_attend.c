@@ -83,18 +83,18 @@ static const struct ps_stream_events events = {.message = on_message, .closed = 
 /* Not sent (PS_ERR_BUSY, or a stream that is over): the next heartbeat or stream repeats it. */
 static enum ps_status send_report(struct ps_session *session, bool hello)
 {
-    const struct ps_client_view *view = &session->view;
+    const struct ps_view *view = &session->view;
     const struct ps_worker_report *from = &session->report;
     Ps__V1__WorkerStats stats;
     ps__v1__worker_stats__init(&stats);
-    stats.units = from->stats.units;
-    stats.rows = from->stats.rows;
-    stats.busy_us = from->stats.busy_us;
-    stats.blocked_bound_us = from->stats.blocked_bound_us;
-    stats.blocked_network_us = from->stats.blocked_network_us;
-    stats.blocked_lease_us = from->stats.blocked_lease_us;
-    stats.staleness_sum = from->stats.staleness_sum;
-    stats.staleness_max = from->stats.staleness_max;
+    stats.units = session->stats.units;
+    stats.rows = session->stats.rows;
+    stats.busy_us = session->stats.busy_us;
+    stats.blocked_bound_us = session->stats.blocked_bound_us;
+    stats.blocked_network_us = session->stats.blocked_network_us;
+    stats.blocked_lease_us = session->stats.blocked_lease_us;
+    stats.staleness_sum = session->stats.staleness_sum;
+    stats.staleness_max = session->stats.staleness_max;
     stats.bytes_pushed = view->n_bytes_pushed;
     stats.bytes_pulled = view->n_bytes_pulled;
     stats.retries = view->n_retries;

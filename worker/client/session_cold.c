@@ -1,6 +1,6 @@
 /*
  * session_cold.c — the rare calls to the coordinator: Join, DefineTable, DefineJob, Describe,
- * Leave.
+ * Shutdown, Leave.
  *
  * Each is repeated with back-off until it is answered; all are harmless to repeat. A table whose
  * number leaves a gap in the catalogue (others defined the tables below) is followed by a Describe
@@ -59,6 +59,7 @@ static bool pack_join(struct ps_session_cold *cold, struct ps_out *ret)
                                                   : PS__V1__SESSION_KIND__READER;
     join.name = session->name;
     join.session = session_of(session);
+    join.unleased = options->unleased;
     return pack(session, &join.base, ret);
 }
 
@@ -127,6 +128,14 @@ static bool pack_describe(struct ps_session_cold *cold, struct ps_out *ret)
 {
     Ps__V1__DescribeRequest request;
     ps__v1__describe_request__init(&request);
+    return pack(cold->session, &request.base, ret);
+}
+
+static bool pack_shutdown(struct ps_session_cold *cold, struct ps_out *ret)
+{
+    Ps__V1__ShutdownRequest request;
+    ps__v1__shutdown_request__init(&request);
+    request.reason = text_of(PS_CONTAINER_OF(cold->op, struct ps_shutdown_op, op)->reason);
     return pack(cold->session, &request.base, ret);
 }
 
@@ -237,8 +246,8 @@ static enum next take_look(struct ps_session_cold *cold, const ProtobufCMessage 
     return NEXT_DONE;
 }
 
-static enum next take_leave(struct ps_session_cold *cold PS_UNUSED,
-                            const ProtobufCMessage *message PS_UNUSED)
+static enum next take_nothing(struct ps_session_cold *cold PS_UNUSED,
+                              const ProtobufCMessage *message PS_UNUSED)
 {
     return NEXT_DONE;
 }
@@ -262,7 +271,9 @@ static const struct cold_kind {
     [PS_SESSION_LOOK] = {"/ps.v1.Coordinator/Describe", &ps__v1__describe_reply__descriptor,
                          pack_describe, take_look},
     [PS_SESSION_LEAVE] = {"/ps.v1.Coordinator/Leave", &ps__v1__leave_reply__descriptor, pack_leave,
-                          take_leave},
+                          take_nothing},
+    [PS_SESSION_SHUTDOWN] = {"/ps.v1.Coordinator/Shutdown", &ps__v1__shutdown_reply__descriptor,
+                             pack_shutdown, take_nothing},
 };
 
 static void end_cold(struct ps_session_cold *cold, enum ps_status status, const char *words)
@@ -292,7 +303,8 @@ static uint32_t try_ms(const struct ps_session_cold *cold)
     case PS_SESSION_DEFINE_JOB: return options->give_up_ms;
     case PS_SESSION_JOIN:
     case PS_SESSION_DESCRIBE:
-    case PS_SESSION_LOOK: break;
+    case PS_SESSION_LOOK:
+    case PS_SESSION_SHUTDOWN: break;
     }
     uint64_t now_ms = ps_exec_now_ms(options->exec);
     uint64_t left_ms = cold->give_up_at_ms > now_ms ? cold->give_up_at_ms - now_ms : 1;
@@ -414,6 +426,8 @@ static void take_failure(struct ps_session_cold *cold)
     bool again = ps_status_retryable(err->status) || err->status == PS_ERR_CANCELED;
     if (over) {
         end_cold(cold, usable.status, usable.text);
+    } else if (cold->kind == PS_SESSION_SHUTDOWN && session->view.job == PS_JOB_STOPPED) {
+        end_cold(cold, PS_OK, NULL); /* Only the answer was lost. */
     } else if (cold->kind == PS_SESSION_LEAVE || session->view.job == PS_JOB_STOPPED) {
         /* Nothing will change it any more. */
         end_cold(cold, err->status, err->text);

@@ -9,7 +9,7 @@
  *   session_peer.c    servers and coordinators that do not answer
  *   session_attend.c  the Attend stream, reports
  *   session_state.c   what the coordinator says: placement, catalogue, clock, lease
- *   session_cold.c    Join, DefineTable, DefineJob, Describe, Leave
+ *   session_cold.c    Join, DefineTable, DefineJob, Describe, Shutdown, Leave
  *
  * All of it belongs to options.exec. Transport threads touch only what is marked so, and post mail.
  */
@@ -94,6 +94,7 @@ enum ps_session_cold_kind {
     PS_SESSION_DEFINE_JOB,
     PS_SESSION_DESCRIBE,
     PS_SESSION_LOOK,
+    PS_SESSION_SHUTDOWN,
     PS_SESSION_LEAVE
 };
 
@@ -160,9 +161,10 @@ struct ps_session {
     bool settling;
     bool changed;
 
-    struct ps_client_view view;
+    struct ps_view view;
     struct ps_lease lease; /* As the coordinator says. */
     struct ps_worker_report report;
+    struct ps_worker_stats stats; /* Of the worker, with its reports. */
     struct ps_route route;
     struct ps_session_server servers[PS_SERVERS_MAX];
     uint32_t n_servers; /* 1 + highest index known. */
@@ -209,6 +211,8 @@ uint64_t ps_session_work_next_ms(const struct ps_session *session);
 void ps_session_work_refuse(struct ps_session_work *work, enum ps_status status, const char *words);
 /** The same for all of them, and soon: calls are canceled. */
 void ps_session_work_fail(struct ps_session *session, enum ps_status status, const char *words);
+/** No clock will move any more: pulls that would wait for one end. */
+void ps_session_work_job_over(struct ps_session *session);
 void ps_session_work_free(struct ps_session *session);
 /** Does the bound allow `step` under the session's own view? */
 bool ps_session_allowed(const struct ps_session *session, uint64_t step);

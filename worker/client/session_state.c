@@ -8,7 +8,7 @@
 
 bool ps_session_state_newest(struct ps_session *session, uint64_t term, uint64_t generation)
 {
-    struct ps_client_view *view = &session->view;
+    struct ps_view *view = &session->view;
     if (term < view->term || generation < view->generation) {
         return false;
     }
@@ -186,6 +186,9 @@ static void take_job(struct ps_session *session, const Ps__V1__AttendState *stat
     if (job != session->view.job) {
         session->view.job = job;
         session->changed = true;
+    }
+    if (job == PS_JOB_DONE || job == PS_JOB_STOPPED) {
+        ps_session_work_job_over(session);
     }
     if (job == PS_JOB_CLUSTER_LOST) {
         ps_session_lose(session, "%.200s",

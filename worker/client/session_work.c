@@ -5,6 +5,7 @@
  * flow_core decides what is sent, session_call.c sends it and reads the answers.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "client/session_impl.h"
@@ -22,6 +23,76 @@ bool ps_session_allowed(const struct ps_session *session, uint64_t step)
     }
     return true;
 }
+/* ---- Failing ------------------------------------------------------------------------------- */
+
+static void fail_flow(struct ps_flow *flow, struct ps_error *err, enum ps_status status,
+                      const char *words)
+{
+    if (flow->failed == PS_OK) {
+        (void)ps_fail(err, status, "%s", words);
+    }
+    ps_flow_fail(flow, status);
+}
+
+void ps_session_work_refuse(struct ps_session_work *work, enum ps_status status, const char *words)
+{
+    if (work->push != NULL) {
+        fail_flow(&work->push_flow, &work->push_err, status, words);
+    }
+    if (work->pull != NULL) {
+        fail_flow(&work->pull_flow, &work->pull_err, status, words);
+    }
+}
+
+static bool job_over(const struct ps_session *session)
+{
+    return session->view.job == PS_JOB_DONE || session->view.job == PS_JOB_STOPPED;
+}
+
+/* The gate would not open for it any more. */
+static bool in_vain(const struct ps_session *session, const struct ps_pull_op *pull)
+{
+    bool stated = session->view.consistency.mode != PS_CONSISTENCY_NONE;
+    return !pull->no_clock && !(stated && ps_session_allowed(session, pull->step));
+}
+
+static void fail_in_vain(struct ps_session *session, struct ps_session_work *work)
+{
+    if (work->pull == NULL || !in_vain(session, work->pull)) {
+        return;
+    }
+    char words[PS_ERROR_TEXT_BYTES];
+    (void)snprintf(words, sizeof(words),
+                   "the job is over: the bound will not come to allow step %" PRIu64
+                   "; a pull with no_clock has what is there",
+                   work->pull->step);
+    fail_flow(&work->pull_flow, &work->pull_err, PS_ERR_CANCELED, words);
+    ps_list_for_each (at, &session->calls) {
+        struct ps_session_call *call = PS_CONTAINER_OF(at, struct ps_session_call, node);
+        if (call->work == work && call->push.n_units == 0) {
+            ps_request_cancel(session->servers[call->server].channel, &call->request);
+        }
+    }
+}
+
+void ps_session_work_job_over(struct ps_session *session)
+{
+    ps_list_for_each (at, &session->works) {
+        fail_in_vain(session, PS_CONTAINER_OF(at, struct ps_session_work, node));
+    }
+}
+
+void ps_session_work_fail(struct ps_session *session, enum ps_status status, const char *words)
+{
+    ps_list_for_each (at, &session->works) {
+        ps_session_work_refuse(PS_CONTAINER_OF(at, struct ps_session_work, node), status, words);
+    }
+    ps_list_for_each (at, &session->calls) {
+        struct ps_session_call *call = PS_CONTAINER_OF(at, struct ps_session_call, node);
+        ps_request_cancel(session->servers[call->server].channel, &call->request);
+    }
+}
+
 /* ---- Starting ------------------------------------------------------------------------------ */
 
 static enum ps_status check_tensors(const struct ps_session *session,
@@ -184,6 +255,9 @@ static enum ps_status begin_pull(struct ps_session *session, struct ps_session_w
     if (!work->pull_held) {
         release_pull(session, work);
     }
+    if (job_over(session)) {
+        fail_in_vain(session, work);
+    }
     return PS_OK;
 }
 
@@ -218,37 +292,6 @@ void ps_session_work_start(struct ps_session *session, struct ps_push_op *push,
     }
     if (pull != NULL) {
         ps_session_end_op(session, &pull->op, status, err.text);
-    }
-}
-/* ---- Failing ------------------------------------------------------------------------------- */
-
-static void fail_flow(struct ps_flow *flow, struct ps_error *err, enum ps_status status,
-                      const char *words)
-{
-    if (flow->failed == PS_OK) {
-        (void)ps_fail(err, status, "%s", words);
-    }
-    ps_flow_fail(flow, status);
-}
-
-void ps_session_work_refuse(struct ps_session_work *work, enum ps_status status, const char *words)
-{
-    if (work->push != NULL) {
-        fail_flow(&work->push_flow, &work->push_err, status, words);
-    }
-    if (work->pull != NULL) {
-        fail_flow(&work->pull_flow, &work->pull_err, status, words);
-    }
-}
-
-void ps_session_work_fail(struct ps_session *session, enum ps_status status, const char *words)
-{
-    ps_list_for_each (at, &session->works) {
-        ps_session_work_refuse(PS_CONTAINER_OF(at, struct ps_session_work, node), status, words);
-    }
-    ps_list_for_each (at, &session->calls) {
-        struct ps_session_call *call = PS_CONTAINER_OF(at, struct ps_session_call, node);
-        ps_request_cancel(session->servers[call->server].channel, &call->request);
     }
 }
 /* ---- Ending -------------------------------------------------------------------------------- */

@@ -1,7 +1,6 @@
 /* loop.c — see loop.h. From definitions to the end of the job; a step itself is in step.c. */
 #include "train/loop.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/bytes.h"
@@ -9,60 +8,67 @@
 #include "base/rng.h"
 #include "data/dataset.h"
 #include "obs/log.h"
-#include "os/clock.h"
 #include "train/trainer.h"
 
-/* ---- Leases -------------------------------------------------------------------------------- */
+#define CHANGE_WAIT_MS 200u /* How often a wait looks whether the process was asked to stop. */
 
-static enum ps_status adopt(struct ps_trainer *t)
+/* ---- Units --------------------------------------------------------------------------------- */
+
+static bool stopping(const struct ps_trainer *t)
 {
-    if (t->view.lease.epoch >= t->plan->options.epochs) {
-        return ps_fail(t->err, PS_ERR_INTERNAL, "lease %" PRIu64 " is of epoch %" PRIu32,
-                       t->view.lease.id, t->view.lease.epoch);
-    }
-    t->lease = t->view.lease;
-    t->unit = t->lease.units_done;
-    t->clock = t->clock > t->lease.clock ? t->clock : t->lease.clock;
-    t->idle_said = false;
-    if (t->first_lease_ns == 0) {
-        t->first_lease_ns = ps_clock_ns();
-    }
-    ps_log(PS_LOG_DEBUG, "lease.held",
-           "lease=%" PRIu64 " epoch=%" PRIu32 " unit=%" PRIu32 " units=%" PRIu32 " clock=%" PRIu64,
-           t->lease.id, t->lease.epoch, t->unit, t->lease.n_units, t->clock);
-    return PS_OK;
+    return atomic_load_explicit(t->stop, memory_order_relaxed);
 }
 
-static bool unit_at_hand(const struct ps_trainer *t)
+static bool job_over(const struct ps_trainer *t)
 {
-    return t->lease.id != 0 && t->unit < t->lease.n_units;
+    struct ps_view view;
+    ps_client_view(t->client, &view);
+    return view.job == PS_JOB_DONE || view.job == PS_JOB_STOPPED;
+}
+
+static void say_idle(struct ps_trainer *t)
+{
+    struct ps_view view;
+    ps_client_view(t->client, &view);
+    if (view.lease.id == 0 && view.job == PS_JOB_RUNNING && !t->idle_said) {
+        t->idle_said = true;
+        ps_log(PS_LOG_INFO, "worker.idle", "why=\"every row is lent to others\"");
+    }
 }
 
 /* Wait until there is a unit to do, the job is over, or somebody asks to stop. */
 static enum ps_status next_unit(struct ps_trainer *t)
 {
-    enum ps_status status = ps_trainer_look(t);
-    if (unit_at_hand(t)) {
-        return status; /* A job that was stopped ends here, too. */
-    }
-    uint64_t start_ns = ps_clock_ns();
-    while (status == PS_OK && !ps_trainer_stopping(t) && !ps_trainer_job_over(t)) {
-        bool other = t->view.lease.id != 0 && t->view.lease.id != t->lease.id;
-        status = other ? adopt(t) : PS_OK;
-        if (status != PS_OK || unit_at_hand(t)) {
-            break;
+    enum ps_status status = PS_ERR_TIMEOUT;
+    while (status == PS_ERR_TIMEOUT && !stopping(t)) {
+        status = ps_client_next_unit(t->client, &t->unit, CHANGE_WAIT_MS, t->err);
+        if (status == PS_ERR_TIMEOUT) {
+            say_idle(t);
         }
-        if (t->view.lease.id == 0 && t->view.job == PS_JOB_RUNNING && !t->idle_said) {
-            t->idle_said = true;
-            ps_log(PS_LOG_INFO, "worker.idle", "why=\"every row is lent to others\"");
-        }
-        status = ps_trainer_wait_change(t);
     }
-    if (t->first_lease_ns != 0 && start_ns >= t->first_lease_ns) {
-        t->report.stats.blocked_lease_us += (ps_clock_ns() - start_ns) / 1000;
+    if (status == PS_OK && t->unit.n_rows > 0) {
+        t->ever_lent = true;
+        t->idle_said = false;
+    }
+    return status == PS_ERR_TIMEOUT ? PS_OK : status;
+}
+
+/* Unit after unit. */
+static enum ps_status train(struct ps_trainer *t)
+{
+    enum ps_status status = next_unit(t);
+    while (status == PS_OK && t->unit.n_rows > 0 && !stopping(t)) {
+        status = ps_trainer_step(t);
+        if (status == PS_ERR_CANCELED && job_over(t)) {
+            status = PS_OK; /* A pull that nobody will ever answer. */
+        }
+        if (status == PS_OK) {
+            status = next_unit(t);
+        }
     }
     return status;
 }
+
 /* ---- Begin and end ------------------------------------------------------------------------- */
 
 static struct ps_table_def table_def(const struct ps_train_plan *plan, uint32_t i)
@@ -114,7 +120,7 @@ static enum ps_status define_job(struct ps_trainer *t)
     (void)snprintf(model, sizeof(model), "%s lr=%.9g schedule=%.120s features=%s", plan->model_text,
                    (double)plan->schedule.rate, plan->options.schedule,
                    plan->mean != NULL ? "centred" : "raw");
-    struct ps_job_def def = {
+    t->job = (struct ps_job_def){
         .model = model,
         .data = plan->data_text,
         .rows = plan->train->n_rows,
@@ -127,7 +133,9 @@ static enum ps_status define_job(struct ps_trainer *t)
         .consistency = plan->consistency,
         .units_per_lease = plan->options.units_per_lease,
     };
-    enum ps_status status = ps_client_define_job(t->client, &def, t->err);
+    enum ps_status status = ps_client_define_job(t->client, &t->job, t->err);
+    t->job.model = NULL; /* From now on it says which rows a unit has. */
+    t->job.data = NULL;
     return status == PS_OK ? PS_OK : ps_wrap(t->err, status, "defining the job");
 }
 
@@ -142,8 +150,7 @@ static enum ps_status make_buffers(struct ps_trainer *t, const uint32_t *tables)
     }
     t->y = ps_mem_array(plan->mem, PS_MEM_DATA, batch, sizeof(*t->y));
     t->row_ids = ps_mem_array(plan->mem, PS_MEM_DATA, batch, sizeof(*t->row_ids));
-    t->losses = ps_mem_array(plan->mem, PS_MEM_OTHER, plan->options.epochs, sizeof(*t->losses));
-    if (t->x == NULL || t->y == NULL || t->row_ids == NULL || t->losses == NULL) {
+    if (t->x == NULL || t->y == NULL || t->row_ids == NULL) {
         return ps_fail(t->err, PS_ERR_NOMEM, "no memory for a batch of %zu rows", batch);
     }
     struct ps_weights *all[] = {&t->sides[0].weights, &t->sides[1].weights, &t->grads};
@@ -161,7 +168,6 @@ static void free_buffers(struct ps_trainer *t)
     ps_mem_free(t->x);
     ps_mem_free(t->y);
     ps_mem_free(t->row_ids);
-    ps_mem_free(t->losses);
     ps_weights_deinit(&t->sides[0].weights);
     ps_weights_deinit(&t->sides[1].weights);
     ps_weights_deinit(&t->grads);
@@ -173,17 +179,16 @@ static enum ps_status seed_from_cluster(struct ps_trainer *t)
     if (t->plan->options.seed_given) {
         return PS_OK;
     }
-    uint64_t seed =
-        ps_mix64(ps_load_u64(t->view.cluster_id.bytes) ^ ps_load_u64(t->view.cluster_id.bytes + 8));
+    struct ps_view view;
+    ps_client_view(t->client, &view);
+    const uint8_t *id = view.cluster_id.bytes;
+    uint64_t seed = ps_mix64(ps_load_u64(id) ^ ps_load_u64(id + 8));
     return ps_train_plan_seed(t->plan, seed, t->err);
 }
 
 static enum ps_status begin(struct ps_trainer *t)
 {
-    enum ps_status status = ps_trainer_look(t);
-    if (status == PS_OK) {
-        status = seed_from_cluster(t);
-    }
+    enum ps_status status = seed_from_cluster(t);
     uint32_t tables[PS_MODEL_TABLES_MAX];
     if (status == PS_OK) {
         status = define_tables(t, tables);
@@ -207,24 +212,15 @@ enum ps_status ps_train_run(struct ps_train_plan *plan, struct ps_client *client
     t->stop = stop;
     t->err = err;
     enum ps_status status = begin(t);
-    while (status == PS_OK) {
-        status = next_unit(t);
-        if (status != PS_OK || ps_trainer_stopping(t) || ps_trainer_job_over(t)) {
-            break;
-        }
-        status = ps_trainer_step(t);
-    }
     if (status == PS_OK) {
-        ps_trainer_report(t); /* The last word on waiting times. */
-        if (t->first_lease_ns == 0) {
-            ps_log(PS_LOG_WARN, "worker.idle", "why=\"there were no rows for this worker\"");
-        }
+        status = train(t);
     }
-    *ret = (struct ps_train_result){
-        .done = status == PS_OK && t->view.job == PS_JOB_DONE,
-        .session = t->view.session_number,
-        .stats = t->report.stats,
-    };
+    if (status == PS_OK && !t->ever_lent) {
+        ps_log(PS_LOG_WARN, "worker.idle", "why=\"there were no rows for this worker\"");
+    }
+    struct ps_view view;
+    ps_client_view(client, &view);
+    *ret = (struct ps_train_result){.done = status == PS_OK && view.job == PS_JOB_DONE};
     free_buffers(t);
     ps_mem_free(t);
     return status;

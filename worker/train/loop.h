@@ -3,7 +3,7 @@
 /*
  * train/loop.h — what a worker does from its first word to the end of the job.
  *
- *   define tables and job -> [ lease -> ( pull -> gradients -> push -> tick )* ]* -> done
+ *   define tables and job -> [ unit: pull -> gradients -> push -> done ]* -> the job is over
  *
  * Rows of a step follow from the lease, the rate from the place of its batch in the job, so neither
  * depends on which worker does it. One worker trained twice gives the same bits, because each pull
@@ -23,9 +23,7 @@
 
 /** What came out. */
 struct ps_train_result {
-    bool done;        /* Every row of every epoch is trained; else we were asked to stop. */
-    uint64_t session; /* Number of the session, once joined. */
-    struct ps_worker_stats stats;
+    bool done; /* Every row of every epoch is trained; else we were asked to stop. */
 };
 
 /**

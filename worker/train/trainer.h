@@ -3,9 +3,8 @@
 /*
  * train/trainer.h — the state of one run, shared by the files that make it.
  *
- *   loop.c     begin, leases, end
- *   step.c     one step: pull, gradients, push, tick
- *   trainer.c  what both need: time, what the cluster says, reports
+ *   loop.c     begin, unit after unit, end
+ *   step.c     one step: pull, gradients, push
  *
  * All of it belongs to the training thread.
  */
@@ -17,7 +16,6 @@
 
 #include "base/attr.h"
 #include "base/error.h"
-#include "data/order.h"
 #include "train/plan.h"
 
 /* Weights and the step that they were pulled for. */
@@ -28,51 +26,24 @@ struct ps_trainer_side {
     bool ready;
 };
 
-struct ps_trainer_loss {
-    double sum;
-    uint64_t rows;
-};
-
 struct ps_trainer {
     struct ps_train_plan *plan;
     struct ps_client *client;
     const _Atomic bool *stop;
     struct ps_error *err;
-    struct ps_client_view view;
-    struct ps_lease lease; /* Held; id 0: none. */
-    uint32_t unit;         /* Of the lease: the next one. */
-    uint64_t clock;        /* The step that comes next. */
+    struct ps_job_def job; /* Without its texts. */
+    struct ps_unit unit;   /* At hand; no rows: the job is over. */
+    float rate;            /* Of its step. */
+    double loss;           /* Over its rows, once it is computed. */
     struct ps_trainer_side sides[2];
     uint32_t side; /* The one to compute with. */
     struct ps_weights grads;
-    struct ps_order order;
-    uint64_t order_epoch;           /* 1 + epoch that `order` is of; 0: none. */
-    float *x;                       /* [batch][n_features] */
-    uint32_t *y;                    /* [batch] */
-    uint32_t *row_ids;              /* [batch] */
-    struct ps_trainer_loss *losses; /* [epochs], of the session. */
-    struct ps_worker_report report;
-    uint64_t first_lease_ns; /* 0: none yet. */
+    float *x;          /* [batch][n_features] */
+    uint32_t *y;       /* [batch] */
+    uint32_t *row_ids; /* [batch] */
+    bool ever_lent;
     bool idle_said;
 };
-
-/** Share out the time since `start_ns`: what the gate held, and what the network took. */
-void ps_trainer_count_wait(struct ps_trainer *t, uint64_t start_ns, uint64_t blocked_ns);
-
-/** The process was asked to stop. */
-bool ps_trainer_stopping(const struct ps_trainer *t);
-
-/** As of the last look. */
-bool ps_trainer_job_over(const struct ps_trainer *t);
-
-/** Take a new look; an end of the session or of the cluster is an error. */
-PS_MUST_CHECK enum ps_status ps_trainer_look(struct ps_trainer *t);
-
-/** Wait a moment for news, then look. */
-PS_MUST_CHECK enum ps_status ps_trainer_wait_change(struct ps_trainer *t);
-
-/** Tell the coordinator where we are. */
-void ps_trainer_report(struct ps_trainer *t);
 
 /** Do the unit at hand. */
 PS_MUST_CHECK enum ps_status ps_trainer_step(struct ps_trainer *t);

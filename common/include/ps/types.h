@@ -3,9 +3,9 @@
 /*
  * ps/types.h — the plain values of <ps/client.h>: names, errors, tables, jobs, leases, figures.
  *
- * Structs are plain data. A zeroed one is valid wherever its comment says what zero means, so
- * `= {0}` (C) or `{}` (C++) and then the fields that matter is the way to fill one in; that also
- * keeps a program right when a later version adds fields at the end. C99, C++11.
+ * Structs are plain data: `struct ps_push push = PS_ZERO;`, then the fields that matter. What no
+ * comment calls required may stay zero, so a program stays right when a later version adds fields.
+ * C99, C++11.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,6 +15,18 @@
 
 /** The compiler warns when the result is thrown away. */
 #define PS_MUST_CHECK __attribute__((warn_unused_result))
+
+/** Zeroes a struct or an array where it is declared, in C and in C++. */
+#ifdef __cplusplus
+#    define PS_ZERO \
+        {           \
+        }
+#else
+#    define PS_ZERO \
+        {           \
+            0       \
+        }
+#endif
 
 #define PS_ERROR_TEXT_BYTES 256
 #define PS_ID_TEXT_BYTES    33 /* 32 hexadecimal digits and the final 0. */
@@ -39,16 +51,16 @@ enum ps_client_kind {
 };
 
 enum ps_job_state {
-    PS_JOB_NONE,    /* Nobody has defined one. 0, and so on. */
-    PS_JOB_WAITING, /* For servers, workers, or the definition. */
-    PS_JOB_RUNNING,
+    PS_JOB_NONE,         /* Not heard of yet. 0, and so on. */
+    PS_JOB_WAITING,      /* For the definition, for servers, or for workers. */
+    PS_JOB_RUNNING,      /* Rows are lent. */
     PS_JOB_DONE,         /* Every lease is finished. */
-    PS_JOB_CLUSTER_LOST, /* A server is gone and with it data. */
-    PS_JOB_STOPPED       /* Somebody asked for the end. */
+    PS_JOB_CLUSTER_LOST, /* A server is gone and with it data. Clients: view.lost has the words. */
+    PS_JOB_STOPPED       /* Somebody asked for the end: ps_client_shutdown. */
 };
 
 enum ps_consistency_mode {
-    PS_CONSISTENCY_NONE, /* Not stated. */
+    PS_CONSISTENCY_NONE, /* Not stated; in definitions BSP. */
     PS_CONSISTENCY_BSP,  /* All workers do the same step: bound 0. */
     PS_CONSISTENCY_SSP,  /* At most `bound` clocks apart. */
     PS_CONSISTENCY_ASP   /* No bound. */
@@ -71,17 +83,18 @@ enum ps_init_kind {
 
 /** A dense table of float32, and the rule by which pushes change it. */
 struct ps_table_def {
-    const char *name; /* 1 to 63 bytes of [a-z0-9_.] */
-    uint32_t n_dims;  /* 1 to PS_DIMS_MAX. */
-    uint64_t shape[PS_DIMS_MAX];
+    const char *name;            /* Required: 1 to 63 bytes of [a-z0-9_.] */
+    uint32_t n_dims;             /* Required: 1 to PS_DIMS_MAX. */
+    uint64_t shape[PS_DIMS_MAX]; /* Required: [n_dims], each 1 or more. */
     enum ps_init_kind init_kind;
     float init_scale;
     uint64_t seed;         /* Element i starts as a function of (seed, name, i). */
-    const char *optimizer; /* sgd, momentum, adagrad, adam, adamw */
-    float momentum;
+    const char *optimizer; /* sgd, momentum, adagrad, adam, adamw; NULL: sgd. */
+    float momentum;        /* As it stands, also 0; as the next two. */
     float beta1;
     float beta2;
-    float epsilon;
+    float epsilon; /* 0, which no rule takes: the usual 1e-8, and of adam and adamw, if they are 0
+                    * too, the usual beta1 0.9 and beta2 0.999. */
     float weight_decay;
     float l2;
 };
@@ -99,23 +112,23 @@ struct ps_table {
 /** A training run over `rows` rows that are lent to workers in leases. */
 struct ps_job_def {
     const char *model; /* Free text; workers that say otherwise are refused (PS_ERR_EXISTS). */
-    const char *data;  /* Identity of the data, likewise. */
-    uint64_t rows;
-    uint32_t batch; /* Rows a step; with aggregate the global batch. */
-    uint32_t epochs;
-    bool shuffle;
-    uint64_t seed;
-    uint32_t workers;          /* Training starts when so many have joined, */
+    const char *data;  /* Identity of the data, likewise. NULL, in both: "". */
+    uint64_t rows;     /* Required: 1 to 2^32 - 1. */
+    uint32_t batch;    /* Required: rows a step; with aggregate the global batch. */
+    uint32_t epochs;   /* Required. */
+    bool shuffle;      /* Another order of the rows in each epoch: ps_row_at. */
+    uint64_t seed;     /* Of that order. */
+    uint32_t workers;  /* Training starts when so many have joined (0: at the first), */
     uint32_t start_timeout_ms; /*   or when this has passed since the first; 0: wait for ever. */
-    struct ps_consistency consistency;
-    uint32_t units_per_lease; /* 0: the coordinator chooses. */
+    struct ps_consistency consistency; /* Mode 0: bsp, where all workers do the same step. */
+    uint32_t units_per_lease;          /* 0: the coordinator chooses. */
 };
 
 /**
- * A lent part of the data. Unit k (0 <= k < n_units), the rows of one step, covers the positions
- * [a, b) of the epoch's order with a = first_row + k * stride and
+ * A lent part of the data: n_units units, each the rows of one step; ps_unit_rows says which. (Unit
+ * k covers the positions [a, b) of the epoch's order with a = first_row + k * stride and
  * b = min(a + unit_rows, end of its batch, rows of the data), where its batch is the multiple of
- * `batch` rows that contains a; b <= a: no rows.
+ * `batch` rows that contains a; b <= a: no rows.)
  */
 struct ps_lease {
     uint64_t id; /* 0: none. Also the stream of the pushes made under it. */
@@ -131,17 +144,29 @@ struct ps_lease {
 /** One table's weights or gradient: the whole tensor, row-major. */
 struct ps_tensor {
     uint32_t table; /* Number. */
-    float *values;  /* [n_elements of the table]; a push only reads them. */
+    float *values;  /* [n_elements of the table] A pull writes them; a push only reads them, and
+                     * a const gradient may be cast. */
 };
 
-/** Figures of a worker since its session began. */
+/** One step's work: rows of a lease, and what the step's pull and push say. */
+struct ps_unit {
+    uint64_t lease;  /* The push's stream, */
+    uint32_t index;  /*   and its sequence: number of the unit in its lease. */
+    uint64_t step;   /* The worker's clock: step of the pull and of the push. */
+    uint32_t epoch;  /* From 0. */
+    uint64_t first;  /* Its rows are ps_row_at(job, epoch, first + i), */
+    uint32_t n_rows; /*   i = 0 ... n_rows - 1. None: there is no unit, the job is over. */
+    bool last;       /* Of its lease: the unit behind it may be of a later step than the next. */
+};
+
+/** Figures of a worker since its session began. The library keeps them, for pushes of leases. */
 struct ps_worker_stats {
-    uint64_t units;
+    uint64_t units; /* Whose push was acknowledged. */
     uint64_t rows;
     uint64_t busy_us;            /* Since the first lease. */
     uint64_t blocked_bound_us;   /* Waiting for the staleness bound. */
     uint64_t blocked_network_us; /* Waiting for replies otherwise. */
-    uint64_t blocked_lease_us;   /* Holding no lease. */
+    uint64_t blocked_lease_us;   /* Without a unit to do, while others trained. */
     uint64_t staleness_sum;      /* Clocks, over pushes. */
     uint64_t staleness_max;
 };
@@ -154,10 +179,40 @@ struct ps_worker_report {
     uint64_t staged_step; /* Aggregate: 1 + step of the staged unit; 0: none. */
     uint32_t staged_unit;
     uint32_t staged_rows;
-    uint32_t loss_epoch;
-    double loss_sum;
-    uint64_t loss_rows;
-    struct ps_worker_stats stats;
+    uint32_t loss_epoch; /* Training loss of this session in this epoch so far: */
+    double loss_sum;     /*   summed over rows, */
+    uint64_t loss_rows;  /*   so many. */
 };
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Write 32 lower-case hexadecimal digits and a final 0 into `text`. */
+PS_API void ps_id_text(const struct ps_id *id, char text[PS_ID_TEXT_BYTES]);
+
+/** The id that `text` writes: 32 hexadecimal digits, nothing else. False: it is not one. */
+PS_API bool ps_id_parse(const char *text, struct ps_id *ret);
+
+/** "none", "waiting", "running", "done", "cluster lost", "stopped"; else "unknown". Static. */
+PS_API const char *ps_job_state_text(enum ps_job_state state);
+
+/**
+ * The positions of one unit of a lease in its epoch's order: *ret_first and following.
+ * @return how many; 0: none (a unit of an aggregated step may have none), or no such unit
+ */
+PS_API uint32_t ps_unit_rows(const struct ps_job_def *job, const struct ps_lease *lease,
+                             uint32_t unit, uint64_t *ret_first);
+
+/**
+ * The row at a position of an epoch, from 0: with job->shuffle a permutation of all rows that is a
+ * function of seed and epoch, the same for every worker; else the position itself.
+ * @return UINT64_MAX when the job has no such position
+ */
+PS_API uint64_t ps_row_at(const struct ps_job_def *job, uint32_t epoch, uint64_t position);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -2,4 +2,4 @@
 #include "lib/test_main.h"
 #include "suites.h"
 
-PS_TEST_MAIN(suite_mem, suite_slice, suite_rng, suite_shape, suite_words)
+PS_TEST_MAIN(suite_mem, suite_slice, suite_rng, suite_order, suite_shape, suite_words)

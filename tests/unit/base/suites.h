@@ -8,6 +8,7 @@
 Suite *suite_mem(void);
 Suite *suite_slice(void);
 Suite *suite_rng(void);
+Suite *suite_order(void);
 Suite *suite_shape(void);
 Suite *suite_words(void);
 

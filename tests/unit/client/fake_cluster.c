@@ -131,6 +131,10 @@ static void send_state(struct fake_cluster *cluster, bool whole, const struct fa
         lent.units = lease->n_units;
         lent.units_done = lease->units_done;
         lent.clock = lease->clock;
+        lent.epoch = lease->epoch;
+        lent.first_row = lease->first_row;
+        lent.unit_rows = lease->unit_rows;
+        lent.stride = lease->stride;
         state.has_lease = lease->id != 0;
         state.lease = lease->id != 0 ? &lent : NULL;
         state.job = (Ps__V1__JobState)lease->job;
@@ -158,6 +162,27 @@ void fake_state_lease(struct fake_cluster *cluster, const struct fake_lease *lea
     send_state(cluster, false, lease);
 }
 
+static void note_worker(struct fake_cluster *cluster, const Ps__V1__WorkerReport *worker)
+{
+    cluster->last_staged_step = worker->staged_step;
+    cluster->last_staged_rows = worker->staged_rows;
+    cluster->last_loss_epoch = worker->loss_epoch;
+    cluster->last_loss_sum = worker->loss_sum;
+    cluster->last_loss_rows = worker->loss_rows;
+    if (worker->stats != NULL) {
+        cluster->last_stats = (struct ps_worker_stats){
+            .units = worker->stats->units,
+            .rows = worker->stats->rows,
+            .busy_us = worker->stats->busy_us,
+            .blocked_bound_us = worker->stats->blocked_bound_us,
+            .blocked_network_us = worker->stats->blocked_network_us,
+            .blocked_lease_us = worker->stats->blocked_lease_us,
+            .staleness_sum = worker->stats->staleness_sum,
+            .staleness_max = worker->stats->staleness_max,
+        };
+    }
+}
+
 static void heard(void *arg, const struct ps_msg *msg)
 {
     struct fake_cluster *cluster = arg;
@@ -175,6 +200,7 @@ static void heard(void *arg, const struct ps_msg *msg)
         cluster->last_clock = report->worker->clock;
         cluster->last_lease = report->worker->lease;
         cluster->last_units_done = report->worker->units_done;
+        note_worker(cluster, report->worker);
     }
     ps__v1__attend_report__free_unpacked(report, NULL);
     free(bytes);
@@ -200,6 +226,11 @@ static void define_table(struct fake_cluster *cluster, struct fake_call *call)
     Ps__V1__DefineTableRequest *define =
         ps__v1__define_table_request__unpack(NULL, call->msg->n_bytes, bytes);
     PS_ASSERT(define != NULL && define->definition != NULL);
+    const Ps__V1__Optimizer *optimizer = define->definition->optimizer;
+    (void)snprintf(cluster->optimizer, sizeof(cluster->optimizer), "%s", optimizer->name);
+    cluster->beta1 = optimizer->beta1;
+    cluster->beta2 = optimizer->beta2;
+    cluster->epsilon = optimizer->epsilon;
     uint64_t n = 1;
     for (size_t i = 0; i < define->definition->n_shape; i++) {
         n *= define->definition->shape[i];
@@ -228,6 +259,7 @@ static void join(struct fake_cluster *cluster, struct fake_call *call)
     Ps__V1__JoinRequest *ask = ps__v1__join_request__unpack(NULL, call->msg->n_bytes, bytes);
     PS_ASSERT(ask != NULL && ask->session.len == 16 && ask->protocol_max == PS_PROTOCOL_MAX);
     cluster->n_joins++;
+    cluster->unleased = ask->unleased;
     Ps__V1__JoinReply answer;
     ps__v1__join_reply__init(&answer);
     uint8_t id[16] = {7};
@@ -275,8 +307,15 @@ static void describe(struct fake_cluster *cluster, struct fake_call *call)
     answer_message(call, &answer.base);
 }
 
-static void define_job(struct fake_call *call)
+static void define_job(struct fake_cluster *cluster, struct fake_call *call)
 {
+    uint8_t *bytes = flatten(call->msg);
+    Ps__V1__DefineJobRequest *define =
+        ps__v1__define_job_request__unpack(NULL, call->msg->n_bytes, bytes);
+    PS_ASSERT(define != NULL && define->definition != NULL);
+    cluster->job_mode = (uint32_t)define->definition->consistency->mode;
+    ps__v1__define_job_request__free_unpacked(define, NULL);
+    free(bytes);
     Ps__V1__JobDefinition job;
     ps__v1__job_definition__init(&job);
     job.units_per_lease = 9;
@@ -284,6 +323,19 @@ static void define_job(struct fake_call *call)
     ps__v1__define_job_reply__init(&answer);
     answer.definition = &job;
     answer_message(call, &answer.base);
+}
+
+static void shut_down(struct fake_cluster *cluster, struct fake_call *call)
+{
+    uint8_t *bytes = flatten(call->msg);
+    Ps__V1__ShutdownRequest *ask =
+        ps__v1__shutdown_request__unpack(NULL, call->msg->n_bytes, bytes);
+    PS_ASSERT(ask != NULL);
+    cluster->n_shutdowns++;
+    (void)snprintf(cluster->shutdown_reason, sizeof(cluster->shutdown_reason), "%s", ask->reason);
+    fake_answer(call, PS_OK, NULL, 0);
+    ps__v1__shutdown_request__free_unpacked(ask, NULL);
+    free(bytes);
 }
 
 /* ---- Servers ------------------------------------------------------------------------------- */
@@ -470,7 +522,9 @@ static void handle(void *arg, struct fake_call *call)
     } else if (strcmp(verb, "DefineTable") == 0) {
         define_table(cluster, call);
     } else if (strcmp(verb, "DefineJob") == 0) {
-        define_job(call);
+        define_job(cluster, call);
+    } else if (strcmp(verb, "Shutdown") == 0) {
+        shut_down(cluster, call);
     } else if (strcmp(verb, "Describe") == 0) {
         describe(cluster, call);
     } else {

@@ -86,6 +86,21 @@ struct fake_cluster {
     uint64_t last_lease;
     uint32_t last_units_done;
     uint64_t last_term;
+    uint64_t last_staged_step; /* And of it: */
+    uint32_t last_staged_rows;
+    uint32_t last_loss_epoch;
+    double last_loss_sum;
+    uint64_t last_loss_rows;
+    struct ps_worker_stats last_stats;
+
+    bool unleased;      /* As the last Join said. */
+    char optimizer[16]; /* As the last DefineTable said, */
+    float beta1;        /*   with its numbers. */
+    float beta2;
+    float epsilon;
+    uint32_t job_mode; /* Consistency, as the last DefineJob said. */
+    char shutdown_reason[64];
+    uint32_t n_shutdowns;
 
     enum ps_status refusal;
     uint32_t retry_ms;
@@ -114,6 +129,10 @@ struct fake_lease {
     uint32_t n_units;
     uint32_t units_done;
     uint64_t clock;
+    uint32_t epoch;
+    uint64_t first_row;
+    uint32_t unit_rows;
+    uint64_t stride;
     int job;
     bool fenced;
     uint8_t cluster; /* With fenced: first byte of the coordinator's cluster id; 0: not said. */

@@ -158,9 +158,9 @@ enum ps_status judge_slot_7_once(struct fake_cluster *cluster, uint32_t server P
     return hit ? cluster->refusal : PS_OK;
 }
 
-struct ps_client_view rig_view(const struct rig *rig)
+struct ps_view rig_view(const struct rig *rig)
 {
-    struct ps_client_view view;
+    struct ps_view view;
     ps_session_view(rig->client, &view);
     return view;
 }

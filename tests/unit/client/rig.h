@@ -47,7 +47,7 @@ enum fake_fate fate_hold(struct fake_cluster *cluster, uint32_t server);
 enum ps_status judge_slot_7_once(struct fake_cluster *cluster, uint32_t server, uint32_t slot,
                                  bool push);
 
-struct ps_client_view rig_view(const struct rig *rig);
+struct ps_view rig_view(const struct rig *rig);
 
 /** Every element of the servers' weights is -`times` times the gradient: no more, no less. */
 void rig_check_applied(const struct rig *rig, float times);

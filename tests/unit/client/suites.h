@@ -10,4 +10,8 @@ Suite *suite_calls(void);
 Suite *suite_gate(void);
 Suite *suite_session(void);
 
+/* Of test_library: real time, but nothing waits for it. */
+Suite *suite_library(void);
+Suite *suite_units(void);
+
 #endif

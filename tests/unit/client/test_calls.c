@@ -43,7 +43,7 @@ START_TEST(a_push_reaches_every_element_once_and_a_pull_brings_it_back)
     ck_assert_uint_eq(pull.ret_min_clock, 4);
     ck_assert_mem_eq(rig.weights[0], rig.cluster->weights[0], RIG_SMALL_N * sizeof(float));
     ck_assert_mem_eq(rig.weights[1], rig.cluster->weights[1], RIG_BIG_N * sizeof(float));
-    struct ps_client_view view = rig_view(&rig);
+    struct ps_view view = rig_view(&rig);
     ck_assert_uint_eq(view.n_bytes_pushed, (RIG_SMALL_N + RIG_BIG_N) * sizeof(float));
     ck_assert_uint_eq(view.n_bytes_pulled, (RIG_SMALL_N + RIG_BIG_N) * sizeof(float));
     ck_assert_uint_eq(view.n_retries, 0);
@@ -372,7 +372,7 @@ START_TEST(a_server_that_is_gone_loses_the_cluster_and_is_named)
     (void)rig_wait(&rig, &pulled, 10);
     ck_assert_int_eq(push.op.err.status, PS_ERR_LOST);
     ck_assert_int_eq(pull.op.err.status, PS_ERR_LOST);
-    struct ps_client_view view = rig_view(&rig);
+    struct ps_view view = rig_view(&rig);
     ck_assert_int_eq(view.lost.status, PS_ERR_LOST);
     ck_assert_ptr_nonnull(strstr(view.lost.text, "server 1 (server-1:1) is unreachable"));
     push = rig_push(&rig, &pushed, 1);

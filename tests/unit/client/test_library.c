@@ -7,122 +7,20 @@
 
 #include <pthread.h>
 
-#include <semaphore.h>
-
-#include "client/lib/client_impl.h"
-#include "fake_cluster.h"
 #include "lib/test_main.h"
-#include "os/clock.h"
-#include "os/thread_exec.h"
+#include "library_rig.h"
+#include "suites.h"
 
-#define N_ELEMENTS 100000u
-#define N_THREADS  6
-#define N_PUSHES   10 /* Of each. */
-#define THREAD     0  /* Kinds of executors, as _i. */
-#define INLINE     1
-#define PATIENCE   10000u /* For what comes at once, on a busy machine. */
-
-static struct fake_cluster *cluster;
-static struct ps_thread_exec *thread;
-static struct ps_inline_exec inline_exec;
-static struct ps_client *client;
-static float *gradient;
-static float *weights;
-
-static struct ps_client_ports make_ports(int kind)
-{
-    cluster = fake_cluster_create(2);
-    thread = NULL;
-    if (kind == THREAD) {
-        ck_assert_int_eq(ps_thread_exec_create("cluster", &thread, NULL), PS_OK);
-        cluster->net.port = ps_thread_exec_port(thread);
-    } else {
-        ps_inline_exec_init(&inline_exec, ps_clock_source, NULL);
-        cluster->net.port = &inline_exec.base;
-    }
-    return (struct ps_client_ports){.transport = &cluster->net.base,
-                                    .exec = cluster->net.port,
-                                    .inline_exec = kind == INLINE ? &inline_exec : NULL};
-}
-
-static void drop_ports(void)
-{
-    ps_thread_exec_destroy(thread);
-    fake_cluster_destroy(cluster);
-}
-
-static void start_as(int kind, enum ps_client_kind as)
-{
-    struct ps_client_ports ports = make_ports(kind);
-    struct ps_client_options options = {.coordinator = "coordinator:1", .kind = as};
-    struct ps_error err = {0};
-    ck_assert_msg(ps_client_open_over(&ports, &options, &client, &err) == PS_OK, "%s", err.text);
-    gradient = calloc(N_ELEMENTS, sizeof(float));
-    weights = calloc(N_ELEMENTS, sizeof(float));
-    ck_assert(gradient != NULL && weights != NULL);
-    for (uint32_t i = 0; i < N_ELEMENTS; i++) {
-        gradient[i] = (float)(i % 100);
-    }
-}
-
-static void start(int kind)
-{
-    start_as(kind, PS_CLIENT_WORKER);
-}
-
-static void stop(void)
-{
-    ps_client_close(client);
-    ps_thread_exec_destroy(thread); /* What it did is seen from now on. */
-    thread = NULL;
-    ck_assert_uint_eq(cluster->n_leaves, 1);
-    ck_assert_uint_eq(cluster->net.n_channels, 0);
-    drop_ports();
-    free(gradient);
-    free(weights);
-}
-
-/* Do something to the cluster, where it lives. */
-struct deed {
-    struct ps_mail mail;
-    void (*run)(void);
-    sem_t done;
-};
-
-static void run_deed(struct ps_mail *mail)
-{
-    struct deed *deed = PS_CONTAINER_OF(mail, struct deed, mail);
-    deed->run();
-    (void)sem_post(&deed->done);
-}
-
-static void there(int kind, void (*run)(void))
-{
-    struct deed deed = {.mail.run = run_deed, .run = run};
-    ck_assert_int_eq(sem_init(&deed.done, 0, 0), 0);
-    ps_exec_post(cluster->net.port, &deed.mail);
-    if (kind == INLINE) {
-        ps_inline_exec_pump(&inline_exec);
-    }
-    (void)sem_wait(&deed.done);
-    (void)sem_destroy(&deed.done);
-}
-
-static struct ps_table define(void)
-{
-    struct ps_table_def def = {.name = "w", .n_dims = 1, .shape = {N_ELEMENTS}, .optimizer = "sgd"};
-    struct ps_table table = {.number = 99};
-    struct ps_error err = {0};
-    ck_assert_msg(ps_client_define_table(client, &def, &table, &err) == PS_OK, "%s", err.text);
-    return table;
-}
+#define N_THREADS 6
+#define N_PUSHES  10     /* Of each. */
+#define PATIENCE  10000u /* For what comes at once, on a busy machine. */
 
 /* ---- One thread ---------------------------------------------------------------------------- */
 
 START_TEST(a_thread_defines_pushes_pulls_and_leaves)
 {
-    start(_i);
-    struct ps_table table = define();
+    library_start(_i);
+    struct ps_table table = library_define();
     struct ps_table found = {0};
     ck_assert_int_eq(ps_client_table(client, "w", &found, NULL), PS_OK);
     ck_assert_uint_eq(found.number, table.number);
@@ -142,20 +40,20 @@ START_TEST(a_thread_defines_pushes_pulls_and_leaves)
         struct ps_worker_report report = {.clock = step + 1};
         ps_client_report(client, &report);
     }
-    struct ps_client_view view;
+    struct ps_view view;
     ps_client_view(client, &view);
     ck_assert_uint_eq(view.n_bytes_pushed, 20ull * N_ELEMENTS * sizeof(float));
     ps_client_close(client);
     ck_assert_uint_eq(cluster->last_clock, 20); /* Reports that were made are sent. */
     client = NULL;
-    stop();
+    library_stop();
 }
 END_TEST
 
 START_TEST(a_step_allocates_nothing_once_it_was_done_before)
 {
-    start(_i);
-    struct ps_table table = define();
+    library_start(_i);
+    struct ps_table table = library_define();
     struct ps_tensor from = {.table = table.number, .values = gradient};
     struct ps_tensor to = {.table = table.number, .values = weights};
     uint64_t n_before = 0;
@@ -169,13 +67,13 @@ START_TEST(a_step_allocates_nothing_once_it_was_done_before)
         }
     }
     ck_assert_uint_eq(atomic_load(&client->mem.n_calls), n_before);
-    stop();
+    library_stop();
 }
 END_TEST
 
 START_TEST(a_failure_comes_with_its_words)
 {
-    start(_i);
+    library_start(_i);
     struct ps_tensor unknown = {.table = 7, .values = gradient};
     struct ps_push push = {.tensors = &unknown, .n_tensors = 1};
     struct ps_error err = {0};
@@ -198,14 +96,14 @@ START_TEST(a_failure_comes_with_its_words)
         ck_assert_int_eq(ps_client_define_table(client, &bad[i], &table, &err), PS_ERR_INVALID);
         ck_assert_int_eq(ps_client_define_table(client, &bad[i], NULL, NULL), PS_ERR_INVALID);
     }
-    stop();
+    library_stop();
 }
 END_TEST
 
 START_TEST(what_is_waited_for_must_have_been_started_and_only_once)
 {
-    start(_i);
-    struct ps_tensor to = {.table = define().number, .values = weights};
+    library_start(_i);
+    struct ps_tensor to = {.table = library_define().number, .values = weights};
     struct ps_pull pull = {.tensors = &to, .n_tensors = 1};
     struct ps_push push = {0};
     ck_assert_int_eq(ps_client_pull_wait(client, &pull, NULL), PS_ERR_INVALID);
@@ -218,7 +116,7 @@ START_TEST(what_is_waited_for_must_have_been_started_and_only_once)
     ck_assert_int_eq(ps_client_pull_wait(client, &pull, NULL), PS_ERR_INVALID);
     pull.under_way = &pull; /* Never filled in by us. */
     ck_assert_int_eq(ps_client_pull_wait(client, &pull, NULL), PS_ERR_INVALID);
-    stop();
+    library_stop();
 }
 END_TEST
 
@@ -230,19 +128,19 @@ static void send_state(void)
 
 START_TEST(a_change_wakes_the_waiter_and_none_is_missed)
 {
-    start(_i);
-    struct ps_client_view view = {0};
+    library_start(_i);
+    struct ps_view view = {0};
     ck_assert(ps_client_wait_change(client, &view, PATIENCE)); /* Against nothing: at once. */
     while (ps_client_wait_change(client, &view, 20)) { /* Until all news of joining are seen. */
     }
-    struct ps_client_view other = view;
-    there(_i, send_state);
+    struct ps_view other = view;
+    library_do(_i, send_state);
     ck_assert(ps_client_wait_change(client, &view, PATIENCE));
     ck_assert_uint_eq(view.min_clock, 8);
     ck_assert(!ps_client_wait_change(client, &view, 1));
     ck_assert(ps_client_wait_change(client, &other, PATIENCE)); /* For somebody else still news. */
     ck_assert_uint_eq(other.min_clock, 8);
-    stop();
+    library_stop();
 }
 END_TEST
 
@@ -254,24 +152,24 @@ static void make_table(void)
 
 START_TEST(a_reader_looks_up_and_pulls_without_waiting_for_anybody)
 {
-    start_as(_i, PS_CLIENT_READER);
-    there(_i, make_table);
+    library_start_as(_i, PS_CLIENT_READER);
+    library_do(_i, make_table);
     struct ps_table table;
     ck_assert_int_eq(ps_client_table(client, "w", &table, NULL), PS_OK);
     struct ps_tensor to = {.table = table.number, .values = weights};
     struct ps_pull pull = {.tensors = &to, .n_tensors = 1, .step = 1000};
     ck_assert_int_eq(ps_client_pull(client, &pull, NULL), PS_OK);
-    stop();
+    library_stop();
 }
 END_TEST
 
 START_TEST(a_look_at_the_cluster_outlives_the_client)
 {
-    start(_i);
-    (void)define();
+    library_start(_i);
+    (void)library_define();
     struct ps_cluster *look = NULL;
     ck_assert_int_eq(ps_client_describe(client, &look, NULL), PS_OK);
-    stop();
+    library_stop();
     ck_assert_int_eq(look->job, PS_JOB_RUNNING);
     ck_assert(look->has_definition);
     ck_assert_str_eq(look->definition.model, "mlp");
@@ -305,9 +203,9 @@ static void hold_all(void)
 
 START_TEST(so_many_are_under_way_and_no_more_and_closing_ends_them)
 {
-    start(_i);
-    struct ps_tensor to = {.table = define().number, .values = weights};
-    there(_i, hold_all);
+    library_start(_i);
+    struct ps_tensor to = {.table = library_define().number, .values = weights};
+    library_do(_i, hold_all);
     struct ps_pull pulls[PS_CLIENT_OPERATIONS_MAX + 1] = {{0}};
     for (uint32_t i = 0; i <= PS_CLIENT_OPERATIONS_MAX; i++) {
         pulls[i].tensors = &to;
@@ -320,7 +218,7 @@ START_TEST(so_many_are_under_way_and_no_more_and_closing_ends_them)
     struct ps_pull *last = &pulls[PS_CLIENT_OPERATIONS_MAX];
     ck_assert_int_eq(ps_client_pull_start(client, last, &err), PS_ERR_BUSY);
     ck_assert_ptr_null(last->under_way);
-    stop();
+    library_stop();
     for (uint32_t i = 0; i < PS_CLIENT_OPERATIONS_MAX; i++) {
         ck_assert_ptr_null(pulls[i].under_way);
     }
@@ -329,9 +227,9 @@ END_TEST
 
 START_TEST(a_push_and_a_pull_that_do_not_both_fit_are_not_started)
 {
-    start(_i);
-    struct ps_tensor to = {.table = define().number, .values = weights};
-    there(_i, hold_all);
+    library_start(_i);
+    struct ps_tensor to = {.table = library_define().number, .values = weights};
+    library_do(_i, hold_all);
     struct ps_pull pulls[PS_CLIENT_OPERATIONS_MAX] = {{0}};
     for (uint32_t i = 0; i < PS_CLIENT_OPERATIONS_MAX - 1; i++) {
         pulls[i].tensors = &to;
@@ -346,7 +244,7 @@ START_TEST(a_push_and_a_pull_that_do_not_both_fit_are_not_started)
     pull->tensors = &to;
     pull->n_tensors = 1;
     ck_assert_int_eq(ps_client_pull_start(client, pull, NULL), PS_OK); /* Its place is free. */
-    stop();
+    library_stop();
 }
 END_TEST
 
@@ -357,7 +255,7 @@ static void be_silent(void)
 
 START_TEST(an_open_that_fails_leaves_nothing)
 {
-    struct ps_client_ports ports = make_ports(_i);
+    struct ps_client_ports ports = library_ports(_i);
     struct ps_error err = {0};
     struct ps_client_options options = {0};
     ck_assert_int_eq(ps_client_open_over(&ports, &options, &client, &err), PS_ERR_INVALID);
@@ -368,25 +266,25 @@ START_TEST(an_open_that_fails_leaves_nothing)
     options.memory_bytes = 1000;
     ck_assert_int_eq(ps_client_open_over(&ports, &options, &client, &err), PS_ERR_NOMEM);
     ck_assert_ptr_nonnull(strstr(err.text, "its bound is 1000"));
-    there(_i, be_silent);
+    library_do(_i, be_silent);
     options.memory_bytes = 0;
     options.call_timeout_ms = 10;
     options.open_timeout_ms = 50;
     ck_assert_int_eq(ps_client_open_over(&ports, &options, &client, &err), PS_ERR_TIMEOUT);
     ck_assert_ptr_nonnull(strstr(err.text, "coordinator:1"));
     ps_client_close(NULL);
-    drop_ports();
+    library_drop_ports();
 }
 END_TEST
 
 START_TEST(what_the_budget_has_no_room_for_is_refused_and_nothing_is_lost)
 {
-    struct ps_client_ports ports = make_ports(_i);
+    struct ps_client_ports ports = library_ports(_i);
     struct ps_client_options options = {.coordinator = "coordinator:1", .memory_bytes = 4u << 20};
     ck_assert_int_eq(ps_client_open_over(&ports, &options, &client, NULL), PS_OK);
     gradient = calloc(N_ELEMENTS, sizeof(float));
     weights = calloc(N_ELEMENTS, sizeof(float));
-    struct ps_tensor to = {.table = define().number, .values = weights};
+    struct ps_tensor to = {.table = library_define().number, .values = weights};
     struct ps_pull pull = {.tensors = &to, .n_tensors = 1};
     ck_assert_int_eq(ps_client_pull(client, &pull, NULL), PS_OK);
     atomic_store(&client->mem.fail_after, 0);
@@ -394,7 +292,7 @@ START_TEST(what_the_budget_has_no_room_for_is_refused_and_nothing_is_lost)
                      PS_ERR_NOMEM);
     ck_assert_int_eq(ps_client_pull(client, &pull, NULL), PS_OK); /* Needs none. */
     atomic_store(&client->mem.fail_after, -1);
-    stop();
+    library_stop();
 }
 END_TEST
 
@@ -407,7 +305,7 @@ START_TEST(a_budget_of_any_size_ends_every_call)
     uint32_t n_opened = 0;
     for (uint64_t bytes = 100000; !whole; bytes += 150) {
         ck_assert_uint_lt(bytes, 8u << 20);
-        struct ps_client_ports ports = make_ports(THREAD);
+        struct ps_client_ports ports = library_ports(THREAD);
         struct ps_client_options options = {.coordinator = "coordinator:1",
                                             .memory_bytes = bytes,
                                             .call_timeout_ms = 20,
@@ -438,7 +336,7 @@ START_TEST(a_budget_of_any_size_ends_every_call)
         ck_assert_msg(status == PS_OK || status == PS_ERR_NOMEM, "%llu: %d %s",
                       (unsigned long long)bytes, (int)status, err.text);
         whole = status == PS_OK;
-        drop_ports();
+        library_drop_ports();
     }
     ck_assert_uint_gt(n_opened, 3);
     free(gradient);
@@ -462,9 +360,7 @@ static void *work(void *arg)
     struct ps_tensor from = {.table = worker->table, .values = gradient};
     struct ps_tensor to = {.table = worker->table, .values = worker->values};
     for (uint64_t i = 0; i < N_PUSHES && worker->status == PS_OK; i++) {
-        struct ps_push push = {.stream = 1 + worker->number,
-                               .sequence = i,
-                               .acked_below = i,
+        struct ps_push push = {.sequence = i * N_THREADS + worker->number,
                                .step = i,
                                .tensors = &from,
                                .n_tensors = 1};
@@ -473,7 +369,7 @@ static void *work(void *arg)
         if (worker->status == PS_OK) {
             worker->status = ps_client_pull(client, &pull, NULL);
         }
-        struct ps_client_view view;
+        struct ps_view view;
         ps_client_view(client, &view);
         ps_client_report(client, &(struct ps_worker_report){.clock = i});
         struct ps_table table;
@@ -486,8 +382,8 @@ static void *work(void *arg)
 
 START_TEST(several_threads_use_one_client_at_once)
 {
-    start(THREAD);
-    uint32_t table = define().number;
+    library_start(THREAD);
+    uint32_t table = library_define().number;
     struct worker workers[N_THREADS] = {{0}};
     for (uint32_t i = 0; i < N_THREADS; i++) {
         workers[i].number = i;
@@ -506,7 +402,7 @@ START_TEST(several_threads_use_one_client_at_once)
     for (uint32_t i = 0; i < N_ELEMENTS; i++) {
         ck_assert(weights[i] == -1.0f * N_PUSHES * N_THREADS * gradient[i]); /* Each once. */
     }
-    stop();
+    library_stop();
 }
 END_TEST
 
@@ -522,7 +418,7 @@ static void *pull_until_canceled(void *arg)
 static void *wait_until_canceled(void *arg)
 {
     struct worker *worker = arg;
-    struct ps_client_view view = {0};
+    struct ps_view view = {0};
     do {
         ps_client_view(client, &view);
     } while (ps_client_wait_change(client, &view, 600000));
@@ -540,9 +436,9 @@ static uint32_t n_inside(void)
 
 START_TEST(close_lets_everybody_out_first)
 {
-    start(THREAD);
-    uint32_t table = define().number;
-    there(THREAD, hold_all);
+    library_start(THREAD);
+    uint32_t table = library_define().number;
+    library_do(THREAD, hold_all);
     struct worker workers[4] = {{0}};
     for (uint32_t i = 0; i < 4; i++) {
         workers[i].table = table;
@@ -561,13 +457,13 @@ START_TEST(close_lets_everybody_out_first)
         ck_assert_int_eq(workers[i].status, PS_ERR_CANCELED);
         free(workers[i].values);
     }
-    drop_ports();
+    library_drop_ports();
     free(gradient);
     free(weights);
 }
 END_TEST
 
-static Suite *suite_library(void)
+Suite *suite_library(void)
 {
     Suite *suite = suite_create("library");
     TCase *one = tcase_create("thread and inline");
@@ -598,4 +494,4 @@ static Suite *suite_library(void)
     return suite;
 }
 
-PS_TEST_MAIN(suite_library)
+PS_TEST_MAIN(suite_library, suite_units)

@@ -21,7 +21,7 @@ static void teardown(void)
 
 START_TEST(joining_learns_number_cluster_and_placement)
 {
-    struct ps_client_view view = rig_view(&rig);
+    struct ps_view view = rig_view(&rig);
     ck_assert_uint_eq(view.session_number, 5);
     ck_assert_uint_eq(view.cluster_id.bytes[0], 7);
     ck_assert_uint_eq(view.term, 1);
@@ -104,7 +104,7 @@ START_TEST(a_silent_coordinator_is_lost_and_named)
     fake_run(&rig.cluster->net, 9500);
     ck_assert_int_eq(rig_view(&rig).lost.status, PS_OK);
     fake_run(&rig.cluster->net, 1000);
-    struct ps_client_view view = rig_view(&rig);
+    struct ps_view view = rig_view(&rig);
     ck_assert_int_eq(view.lost.status, PS_ERR_LOST);
     ck_assert_ptr_nonnull(strstr(view.lost.text, "coordinator (coordinator:1) is unreachable"));
     ck_assert_uint_lt(rig.cluster->net.n_streams, 60); /* It backed off. */
@@ -188,7 +188,7 @@ START_TEST(another_cluster_at_the_coordinators_address_is_told)
     struct fake_lease lease = {.fenced = true, .reason = "not known here", .cluster = 8};
     fake_state_lease(rig.cluster, &lease);
     fake_run(&rig.cluster->net, 10);
-    struct ps_client_view view = rig_view(&rig);
+    struct ps_view view = rig_view(&rig);
     ck_assert(!view.fenced); /* It would join again. */
     ck_assert_int_eq(view.lost.status, PS_ERR_LOST);
     ck_assert_ptr_nonnull(strstr(view.lost.text, "coordinator:1"));
@@ -212,7 +212,7 @@ START_TEST(finished_work_is_never_shown_as_undone)
     struct fake_lease lease = {.id = 9, .n_units = 4, .units_done = 1, .clock = 6};
     fake_state_lease(rig.cluster, &lease);
     fake_run(&rig.cluster->net, 0);
-    struct ps_client_view view = rig_view(&rig);
+    struct ps_view view = rig_view(&rig);
     ck_assert_uint_eq(view.lease.id, 9);
     ck_assert_uint_eq(view.lease.units_done, 1);
     ck_assert_uint_eq(view.lease.clock, 6);

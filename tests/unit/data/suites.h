@@ -5,7 +5,6 @@
  */
 #include <check.h>
 
-Suite *suite_order(void);
 Suite *suite_idx(void);
 Suite *suite_load(void);
 Suite *suite_dataset(void);

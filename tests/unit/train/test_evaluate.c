@@ -11,10 +11,10 @@
 
 #include "base/attr.h"
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/rng.h"
 #include "data/data.h"
 #include "data/dataset.h"
-#include "data/order.h"
 #include "lib/test_main.h"
 #include "num/blas.h"
 #include "train/evaluate.h"

@@ -1,4 +1,7 @@
 /* client.c — see <ps/client.h>. Arguments in, results out; who waits how is in client_wait.c. */
+#include <inttypes.h>
+#include <string.h>
+
 #include <ps/client.h>
 
 #include "base/assert.h"
@@ -17,6 +20,19 @@ void ps_client_log_to(void (*write)(void *arg, const char *line), void *arg)
 {
     ps_log_to(write, arg);
     ps_log_level_set(write != NULL ? PS_LOG_INFO : PS_LOG_NONE);
+}
+
+enum ps_status ps_client_check_pointers(struct ps_error *err, const char *names,
+                                        const void *const *pointers, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (pointers[i] == NULL) {
+            return ps_fail(err, PS_ERR_INVALID, "%.*s is NULL", (int)strcspn(names, ","), names);
+        }
+        names += strcspn(names, ",");
+        names += strspn(names, ", ");
+    }
+    return PS_OK;
 }
 
 /* ---- Definitions --------------------------------------------------------------------------- */
@@ -48,6 +64,11 @@ static void find_table(struct ps_client_call *call)
     call->table = call->as.op.err.status == PS_OK && table != NULL ? *table : (struct ps_table){0};
 }
 
+static void run_shutdown(struct ps_client_call *call)
+{
+    ps_session_shutdown(call->client->session, &call->as.shutdown);
+}
+
 static enum ps_status check_table(const struct ps_table_def *def, struct ps_error *err)
 {
     if (def->name == NULL) {
@@ -60,20 +81,42 @@ static enum ps_status check_table(const struct ps_table_def *def, struct ps_erro
     return PS_OK;
 }
 
+/* What zero stands for, as <ps/types.h> says. */
+static struct ps_table_def with_presets(const struct ps_table_def *def)
+{
+    struct ps_table_def full = *def;
+    full.optimizer = def->optimizer != NULL ? def->optimizer : "sgd";
+    bool adam = strcmp(full.optimizer, "adam") == 0 || strcmp(full.optimizer, "adamw") == 0;
+    if (full.epsilon > 0.0f || full.epsilon < 0.0f ||
+        !(adam || strcmp(full.optimizer, "adagrad") == 0)) {
+        return full;
+    }
+    full.epsilon = 1e-8f;
+    if (adam) {
+        full.beta1 = full.beta1 > 0.0f || full.beta1 < 0.0f ? full.beta1 : 0.9f;
+        full.beta2 = full.beta2 > 0.0f || full.beta2 < 0.0f ? full.beta2 : 0.999f;
+    }
+    return full;
+}
+
 enum ps_status ps_client_define_table(struct ps_client *client, const struct ps_table_def *def,
                                       struct ps_table *ret, struct ps_error *err)
 {
     struct ps_error own;
     err = err != NULL ? err : &own;
-    enum ps_status status = check_table(def, err);
+    enum ps_status status = PS_CLIENT_CHECK(err, client, def);
+    if (status == PS_OK) {
+        status = check_table(def, err);
+    }
     if (status != PS_OK) {
         return status;
     }
+    struct ps_table_def full = with_presets(def);
     ps_client_lock(client);
     struct ps_client_call *call = ps_client_call_take(client, err);
     status = call != NULL ? PS_OK : err->status;
     if (call != NULL) {
-        call->as.define_table = (struct ps_define_table_op){.def = def};
+        call->as.define_table = (struct ps_define_table_op){.def = &full};
         call->name = def->name;
         call->ended = find_table;
         ps_client_call_post(call, run_define_table);
@@ -92,9 +135,13 @@ enum ps_status ps_client_table(struct ps_client *client, const char *name, struc
 {
     struct ps_error own;
     err = err != NULL ? err : &own;
+    enum ps_status status = PS_CLIENT_CHECK(err, client, name, ret);
+    if (status != PS_OK) {
+        return status;
+    }
     ps_client_lock(client);
     struct ps_client_call *call = ps_client_call_take(client, err);
-    enum ps_status status = call != NULL ? PS_OK : err->status;
+    status = call != NULL ? PS_OK : err->status;
     if (call != NULL) {
         call->as.op = (struct ps_op){0};
         call->name = name;
@@ -112,18 +159,41 @@ enum ps_status ps_client_table(struct ps_client *client, const char *name, struc
     return status;
 }
 
+/* Its texts are the caller's and not kept. */
+static void keep_job(struct ps_client *client, const struct ps_job_def *def)
+{
+    client->job = *def;
+    client->job.model = NULL;
+    client->job.data = NULL;
+}
+
 enum ps_status ps_client_define_job(struct ps_client *client, const struct ps_job_def *def,
                                     struct ps_error *err)
 {
     struct ps_error own;
     err = err != NULL ? err : &own;
+    enum ps_status status = PS_CLIENT_CHECK(err, client, def);
+    if (status == PS_OK && def->shuffle && def->rows > UINT32_MAX) {
+        status =
+            ps_fail(err, PS_ERR_INVALID, "at most %" PRIu32 " rows can be shuffled", UINT32_MAX);
+    }
+    if (status != PS_OK) {
+        return status;
+    }
+    struct ps_job_def full = *def;
+    if (full.consistency.mode == PS_CONSISTENCY_NONE) {
+        full.consistency.mode = PS_CONSISTENCY_BSP;
+    }
     ps_client_lock(client);
     struct ps_client_call *call = ps_client_call_take(client, err);
-    enum ps_status status = call != NULL ? PS_OK : err->status;
+    status = call != NULL ? PS_OK : err->status;
     if (call != NULL) {
-        call->as.define_job = (struct ps_define_job_op){.def = def};
+        call->as.define_job = (struct ps_define_job_op){.def = &full};
         ps_client_call_post(call, run_define_job);
         status = ps_client_call_wait(call, err);
+        if (status == PS_OK) {
+            keep_job(client, &full);
+        }
         ps_client_call_drop(call);
     }
     ps_client_unlock(client);
@@ -135,9 +205,13 @@ enum ps_status ps_client_describe(struct ps_client *client, struct ps_cluster **
 {
     struct ps_error own;
     err = err != NULL ? err : &own;
+    enum ps_status status = PS_CLIENT_CHECK(err, client, ret);
+    if (status != PS_OK) {
+        return status;
+    }
     ps_client_lock(client);
     struct ps_client_call *call = ps_client_call_take(client, err);
-    enum ps_status status = call != NULL ? PS_OK : err->status;
+    status = call != NULL ? PS_OK : err->status;
     if (call != NULL) {
         call->as.look = (struct ps_look_op){0};
         ps_client_call_post(call, run_look);
@@ -145,6 +219,28 @@ enum ps_status ps_client_describe(struct ps_client *client, struct ps_cluster **
         if (status == PS_OK) {
             *ret = call->as.look.ret_cluster;
         }
+        ps_client_call_drop(call);
+    }
+    ps_client_unlock(client);
+    return status;
+}
+
+enum ps_status ps_client_shutdown(struct ps_client *client, const char *reason,
+                                  struct ps_error *err)
+{
+    struct ps_error own;
+    err = err != NULL ? err : &own;
+    enum ps_status status = PS_CLIENT_CHECK(err, client);
+    if (status != PS_OK) {
+        return status;
+    }
+    ps_client_lock(client);
+    struct ps_client_call *call = ps_client_call_take(client, err);
+    status = call != NULL ? PS_OK : err->status;
+    if (call != NULL) {
+        call->as.shutdown = (struct ps_shutdown_op){.reason = reason};
+        ps_client_call_post(call, run_shutdown);
+        status = ps_client_call_wait(call, err);
         ps_client_call_drop(call);
     }
     ps_client_unlock(client);
@@ -180,6 +276,52 @@ static enum ps_status check_start(const struct ps_tensor *tensors, uint32_t n_te
     return PS_OK;
 }
 
+static enum ps_status check_pull(const struct ps_client *client, const struct ps_pull *pull,
+                                 struct ps_error *err)
+{
+    enum ps_status status = PS_CLIENT_CHECK(err, client, pull);
+    return status == PS_OK ? check_start(pull->tensors, pull->n_tensors, pull->under_way, err)
+                           : status;
+}
+
+static enum ps_status check_push(const struct ps_client *client, const struct ps_push *push,
+                                 struct ps_error *err)
+{
+    enum ps_status status = PS_CLIENT_CHECK(err, client, push);
+    if (status == PS_OK && client->reader) {
+        return ps_fail(err, PS_ERR_DENIED, "a reader does not push: open a worker");
+    }
+    return status == PS_OK ? check_start(push->tensors, push->n_tensors, push->under_way, err)
+                           : status;
+}
+
+/* Servers can't tell whose a lease is: it passes on, and its pushes stay the same. */
+static enum ps_status check_lease(const struct ps_client *client, const struct ps_push_op *push,
+                                  struct ps_error *err)
+{
+    const struct ps_view *view = &client->view;
+    /* A unit that was handed out is finished, also when a job that is stopped takes its lease. */
+    bool handed_out = push->stream == client->work.lease.id;
+    const struct ps_lease *lease = handed_out ? &client->work.lease : &view->lease;
+    if (push->stream == 0) {
+        return PS_OK;
+    }
+    if (push->stream != lease->id && (view->job == PS_JOB_DONE || view->job == PS_JOB_STOPPED)) {
+        return ps_fail(err, PS_ERR_CANCELED, "the job is over: no lease is held any more");
+    }
+    if (push->stream != lease->id) {
+        return ps_fail(err, PS_ERR_INVALID,
+                       "stream %" PRIu64 " is not the lease that is held (%" PRIu64 "; 0: none)",
+                       push->stream, lease->id);
+    }
+    if (push->sequence >= lease->n_units) {
+        return ps_fail(err, PS_ERR_INVALID,
+                       "lease %" PRIu64 " has %" PRIu32 " units; there is no unit %" PRIu64,
+                       lease->id, lease->n_units, push->sequence);
+    }
+    return PS_OK;
+}
+
 static struct ps_client_call *take_pull(struct ps_client *client, struct ps_pull *pull,
                                         struct ps_error *err)
 {
@@ -195,20 +337,37 @@ static struct ps_client_call *take_pull(struct ps_client *client, struct ps_pull
     return call;
 }
 
+static struct ps_push_op push_op(const struct ps_push *push)
+{
+    struct ps_push_op op = {.stream = push->stream,
+                            .sequence = push->sequence,
+                            .acked_below = push->acked_below,
+                            .step = push->step,
+                            .rows = push->rows,
+                            .rate = push->rate,
+                            .read_clock = push->read_clock,
+                            .tensors = push->tensors,
+                            .n_tensors = push->n_tensors};
+    if (push->unit != NULL) { /* Units are done one by one: all before are acknowledged. */
+        op.stream = push->unit->lease;
+        op.sequence = push->unit->index;
+        op.acked_below = push->unit->index;
+        op.step = push->unit->step;
+        op.rows = push->unit->n_rows;
+    }
+    return op;
+}
+
 static struct ps_client_call *take_push(struct ps_client *client, struct ps_push *push,
                                         struct ps_error *err)
 {
+    struct ps_push_op op = push_op(push);
+    if (check_lease(client, &op, err) != PS_OK) {
+        return NULL;
+    }
     struct ps_client_call *call = ps_client_call_take(client, err);
     if (call != NULL) {
-        call->as.push = (struct ps_push_op){.stream = push->stream,
-                                            .sequence = push->sequence,
-                                            .acked_below = push->acked_below,
-                                            .step = push->step,
-                                            .rows = push->rows,
-                                            .rate = push->rate,
-                                            .read_clock = push->read_clock,
-                                            .tensors = push->tensors,
-                                            .n_tensors = push->n_tensors};
+        call->as.push = op;
         push->under_way = call;
         call->under_way = &push->under_way;
     }
@@ -220,7 +379,7 @@ enum ps_status ps_client_pull_start(struct ps_client *client, struct ps_pull *pu
 {
     struct ps_error own;
     err = err != NULL ? err : &own;
-    enum ps_status status = check_start(pull->tensors, pull->n_tensors, pull->under_way, err);
+    enum ps_status status = check_pull(client, pull, err);
     if (status != PS_OK) {
         return status;
     }
@@ -238,7 +397,7 @@ enum ps_status ps_client_push_start(struct ps_client *client, struct ps_push *pu
 {
     struct ps_error own;
     err = err != NULL ? err : &own;
-    enum ps_status status = check_start(push->tensors, push->n_tensors, push->under_way, err);
+    enum ps_status status = check_push(client, push, err);
     if (status != PS_OK) {
         return status;
     }
@@ -256,9 +415,9 @@ enum ps_status ps_client_push_pull_start(struct ps_client *client, struct ps_pus
 {
     struct ps_error own;
     err = err != NULL ? err : &own;
-    enum ps_status status = check_start(push->tensors, push->n_tensors, push->under_way, err);
+    enum ps_status status = check_push(client, push, err);
     if (status == PS_OK) {
-        status = check_start(pull->tensors, pull->n_tensors, pull->under_way, err);
+        status = check_pull(client, pull, err);
     }
     if (status != PS_OK) {
         return status;
@@ -292,11 +451,17 @@ static struct ps_client_call *named(struct ps_client *client, void *under_way, s
 enum ps_status ps_client_pull_wait(struct ps_client *client, struct ps_pull *pull,
                                    struct ps_error *err)
 {
+    enum ps_status status = PS_CLIENT_CHECK(err, client, pull);
+    if (status != PS_OK) {
+        return status;
+    }
+    uint64_t start_ns = ps_clock_ns();
     ps_client_lock(client);
     struct ps_client_call *call = named(client, pull->under_way, err);
-    enum ps_status status = PS_ERR_INVALID;
+    status = PS_ERR_INVALID;
     if (call != NULL) {
         status = ps_client_call_wait(call, err);
+        ps_client_stats_wait(client, start_ns, call->as.pull.ret_blocked_ns);
         pull->min_clock = call->as.pull.ret_min_clock;
         pull->blocked_ns = call->as.pull.ret_blocked_ns;
         ps_client_call_drop(call);
@@ -308,11 +473,22 @@ enum ps_status ps_client_pull_wait(struct ps_client *client, struct ps_pull *pul
 enum ps_status ps_client_push_wait(struct ps_client *client, struct ps_push *push,
                                    struct ps_error *err)
 {
+    enum ps_status status = PS_CLIENT_CHECK(err, client, push);
+    if (status != PS_OK) {
+        return status;
+    }
+    uint64_t start_ns = ps_clock_ns();
     ps_client_lock(client);
     struct ps_client_call *call = named(client, push->under_way, err);
-    enum ps_status status = PS_ERR_INVALID;
+    status = PS_ERR_INVALID;
     if (call != NULL) {
         status = ps_client_call_wait(call, err);
+        ps_client_stats_wait(client, start_ns, 0);
+        if (status == PS_OK) {
+            ps_client_stats_push(client, &call->as.push);
+        } else if (status == PS_ERR_LATE) {
+            ps_client_unit_late(client, &call->as.push);
+        }
         ps_client_call_drop(call);
     }
     ps_client_unlock(client);
@@ -336,8 +512,12 @@ static void leave(struct ps_client *client)
 
 enum ps_status ps_client_pull(struct ps_client *client, struct ps_pull *pull, struct ps_error *err)
 {
+    enum ps_status status = PS_CLIENT_CHECK(err, client, pull);
+    if (status != PS_OK) {
+        return status;
+    }
     enter(client);
-    enum ps_status status = ps_client_pull_start(client, pull, err);
+    status = ps_client_pull_start(client, pull, err);
     if (status == PS_OK) {
         status = ps_client_pull_wait(client, pull, err);
     }
@@ -347,8 +527,12 @@ enum ps_status ps_client_pull(struct ps_client *client, struct ps_pull *pull, st
 
 enum ps_status ps_client_push(struct ps_client *client, struct ps_push *push, struct ps_error *err)
 {
+    enum ps_status status = PS_CLIENT_CHECK(err, client, push);
+    if (status != PS_OK) {
+        return status;
+    }
     enter(client);
-    enum ps_status status = ps_client_push_start(client, push, err);
+    status = ps_client_push_start(client, push, err);
     if (status == PS_OK) {
         status = ps_client_push_wait(client, push, err);
     }
@@ -358,16 +542,27 @@ enum ps_status ps_client_push(struct ps_client *client, struct ps_push *push, st
 
 /* ---- Progress ------------------------------------------------------------------------------ */
 
-void ps_client_view(struct ps_client *client, struct ps_client_view *ret)
+static void copy_view(struct ps_client *client, struct ps_view *ret)
 {
-    ps_client_lock(client);
     *ret = client->view;
+    ps_client_stats_get(client, &ret->stats);
+}
+
+void ps_client_view(struct ps_client *client, struct ps_view *ret)
+{
+    if (client == NULL || ret == NULL) {
+        return;
+    }
+    ps_client_lock(client);
+    copy_view(client, ret);
     ps_client_unlock(client);
 }
 
-bool ps_client_wait_change(struct ps_client *client, struct ps_client_view *view,
-                           uint32_t timeout_ms)
+bool ps_client_wait_change(struct ps_client *client, struct ps_view *view, uint32_t timeout_ms)
 {
+    if (client == NULL || view == NULL) {
+        return false;
+    }
     uint64_t until_ns = ps_clock_ns() + (uint64_t)timeout_ms * 1000000u;
     ps_client_lock(client);
     ps_client_enter(client);
@@ -376,19 +571,8 @@ bool ps_client_wait_change(struct ps_client *client, struct ps_client_view *view
         ps_client_await(client, &client->news, until_ns);
     }
     bool changed = client->view.n_changes != view->n_changes;
-    *view = client->view;
+    copy_view(client, view);
     ps_client_leave(client);
     ps_client_unlock(client);
     return changed;
-}
-
-void ps_client_report(struct ps_client *client, const struct ps_worker_report *report)
-{
-    ps_client_lock(client);
-    client->report = *report;
-    if (!client->report_posted && !client->closing) {
-        client->report_posted = true;
-        ps_exec_post(client->exec, &client->report_mail);
-    }
-    ps_client_unlock(client);
 }

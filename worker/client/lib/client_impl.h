@@ -4,6 +4,9 @@
  * client/lib/client_impl.h — the state of a client, shared by the files of the library.
  *
  *   client.c       the functions of <ps/client.h>: arguments in, results out
+ *   client_unit.c  unit after unit: leases, clock, reports
+ *   client_stats.c what a worker did with its time
+ *   client_rows.c  which rows a unit has
  *   client_wait.c  operations between callers and executor: pool, lock, waiting
  *   client_open.c  threads, session, their beginning and end
  *   runtime.c      gRPC, shared by clients
@@ -46,7 +49,30 @@ struct ps_client_call {
         struct ps_look_op look;
         struct ps_pull_op pull;
         struct ps_push_op push;
+        struct ps_shutdown_op shutdown;
     } as;
+};
+
+/* What ps_client_next_unit goes by. */
+struct ps_client_work {
+    struct ps_lease lease; /* id 0: none yet. */
+    uint32_t index;        /* Of the lease: the unit that comes next. */
+    uint64_t clock;        /* Its step. */
+    bool closing;          /* Aggregate: staged, or too late; the step is to be closed. */
+    struct ps_client_loss {
+        double sum;
+        uint64_t rows;
+    } * losses; /* [job.epochs] NULL before the first lease. */
+};
+
+/* Behind struct ps_worker_stats: its counts, and times in ns. */
+struct ps_client_figures {
+    struct ps_worker_stats counts;
+    uint64_t first_lease_ns; /* 0: none yet. */
+    uint64_t idle_since_ns;  /* 0: there is a unit to do. */
+    uint64_t idle_ns;
+    uint64_t bound_ns;
+    uint64_t network_ns;
 };
 
 struct ps_client {
@@ -55,6 +81,7 @@ struct ps_client {
     struct ps_thread_exec *thread;      /* NULL: `exec` is the opener's. */
     struct ps_runtime *runtime;         /* NULL: the transport is the opener's. */
     bool reader;
+    bool unleased;
     struct ps_mem mem;
     struct ps_session *session; /* The executor's; under the lock NULL once it is closed. */
     struct ps_mail report_mail;
@@ -63,13 +90,40 @@ struct ps_client {
 
     pthread_mutex_t lock; /* Over what follows. */
     pthread_cond_t news;
-    struct ps_client_view view;
+    struct ps_view view;
+    struct ps_job_def job; /* That was defined, without its texts; 0 rows: none. */
+    struct ps_client_work work;
+    struct ps_client_figures figures;
     struct ps_worker_report report; /* The latest; on its way while `report_posted`. */
     bool report_posted;
     bool closing;
     uint32_t n_inside; /* Threads that wait. */
     struct ps_client_call calls[PS_CLIENT_OPERATIONS_MAX];
 };
+
+/* ---- client.c -------------------------------------------------------------------------------- */
+
+/** PS_OK, or PS_ERR_INVALID with the name of the first argument that is NULL. */
+#define PS_CLIENT_CHECK(err, ...)                                                   \
+    ps_client_check_pointers(err, #__VA_ARGS__, (const void *const[]){__VA_ARGS__}, \
+                             sizeof((const void *const[]){__VA_ARGS__}) / sizeof(void *))
+
+/** `names` of the `n` pointers, with ", " between them. */
+enum ps_status ps_client_check_pointers(struct ps_error *err, const char *names,
+                                        const void *const *pointers, size_t n);
+
+/* ---- client_unit.c, client_stats.c: under the lock ------------------------------------------- */
+
+/** A push came too late for its step. */
+void ps_client_unit_late(struct ps_client *client, const struct ps_push_op *push);
+
+/** The view is new. */
+void ps_client_stats_view(struct ps_client *client);
+/** Share out the time since `start_ns`: what the bound held, and what the network took. */
+void ps_client_stats_wait(struct ps_client *client, uint64_t start_ns, uint64_t blocked_ns);
+/** A push was acknowledged. */
+void ps_client_stats_push(struct ps_client *client, const struct ps_push_op *push);
+void ps_client_stats_get(const struct ps_client *client, struct ps_worker_stats *ret);
 
 /* ---- client_wait.c: all under the lock, unless it says otherwise ----------------------------- */
 

@@ -24,8 +24,11 @@ static void run_report(struct ps_mail *mail)
     struct ps_client *client = PS_CONTAINER_OF(mail, struct ps_client, report_mail);
     ps_client_lock(client);
     struct ps_worker_report report = client->report;
+    struct ps_worker_stats stats;
+    ps_client_stats_get(client, &stats);
     client->report_posted = false;
     ps_client_unlock(client);
+    ps_session_figures(client->session, &stats);
     ps_session_report(client->session, &report);
 }
 
@@ -58,6 +61,7 @@ static void free_client(struct ps_client *client)
     ps_thread_exec_destroy(client->thread);
     ps_client_wait_deinit(client);
     ps_runtime_unref(client->runtime);
+    ps_mem_free(client->work.losses);
     ps_mem_free(client);
 }
 
@@ -99,6 +103,9 @@ static enum ps_status check_options(const struct ps_client_options *options, str
     if ((int)options->kind < 0 || options->kind > PS_CLIENT_READER) {
         return ps_fail(err, PS_ERR_INVALID, "%d is no kind of client", (int)options->kind);
     }
+    if (options->unleased && options->kind == PS_CLIENT_READER) {
+        return ps_fail(err, PS_ERR_INVALID, "unleased is for workers: a reader has no lease");
+    }
     return PS_OK;
 }
 
@@ -113,6 +120,7 @@ static enum ps_status make_session(struct ps_client *client, struct ps_transport
         .creds = &insecure,
         .coordinator = options->coordinator,
         .kind = client->reader ? PS_CLIENT_READER : PS_CLIENT_WORKER,
+        .unleased = options->unleased,
         .name = options->name != NULL ? options->name : NAME_PRESET,
         .cluster_id = options->cluster_id,
         .call_timeout_ms = options->call_timeout_ms,
@@ -198,6 +206,7 @@ static enum ps_status open_over(const struct ps_client_ports *ports, struct ps_r
         client->runtime = runtime;
     }
     client->reader = options->kind == PS_CLIENT_READER;
+    client->unleased = options->unleased;
     status = make_session(client, ports->transport, options, err);
     if (status != PS_OK) {
         free_client(client);
@@ -219,19 +228,26 @@ enum ps_status ps_client_open_over(const struct ps_client_ports *ports,
                                    const struct ps_client_options *options, struct ps_client **ret,
                                    struct ps_error *err)
 {
-    enum ps_status status = check_options(options, err);
+    enum ps_status status = PS_CLIENT_CHECK(err, options, ret);
+    if (status == PS_OK) {
+        status = check_options(options, err);
+    }
     return status == PS_OK ? open_over(ports, NULL, options, ret, err) : status;
 }
 
 enum ps_status ps_client_check_address(const char *address, struct ps_error *err)
 {
-    return ps_rpc_address_check(address, PS_RPC_TO_DIAL, err);
+    enum ps_status status = PS_CLIENT_CHECK(err, address);
+    return status == PS_OK ? ps_rpc_address_check(address, PS_RPC_TO_DIAL, err) : status;
 }
 
 enum ps_status ps_client_open(const struct ps_client_options *options, struct ps_client **ret,
                               struct ps_error *err)
 {
-    enum ps_status status = check_options(options, err);
+    enum ps_status status = PS_CLIENT_CHECK(err, options, ret);
+    if (status == PS_OK) {
+        status = check_options(options, err);
+    }
     if (status != PS_OK) {
         return status;
     }

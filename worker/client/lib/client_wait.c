@@ -105,6 +105,7 @@ void ps_client_renew_view(struct ps_client *client, bool changed)
     uint64_t n_changes = client->view.n_changes + (changed ? 1 : 0);
     ps_session_view(client->session, &client->view);
     client->view.n_changes = n_changes;
+    ps_client_stats_view(client);
     if (changed) {
         (void)pthread_cond_broadcast(&client->news);
     }

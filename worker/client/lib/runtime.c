@@ -13,11 +13,15 @@ struct ps_runtime {
 
 enum ps_status ps_runtime_create(struct ps_runtime **ret, struct ps_error *err)
 {
+    enum ps_status status = PS_CLIENT_CHECK(err, ret);
+    if (status != PS_OK) {
+        return status;
+    }
     struct ps_runtime *runtime = ps_mem_alloc(NULL, PS_MEM_OTHER, sizeof(*runtime));
     if (runtime == NULL) {
         return ps_fail(err, PS_ERR_NOMEM, "no memory for a runtime");
     }
-    enum ps_status status = ps_rpc_create(&(struct ps_rpc_options){0}, &runtime->rpc, err);
+    status = ps_rpc_create(&(struct ps_rpc_options){0}, &runtime->rpc, err);
     if (status != PS_OK) {
         ps_mem_free(runtime);
         return status;

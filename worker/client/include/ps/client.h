@@ -3,7 +3,23 @@
 /*
  * ps/client.h — libpsclient: one session with a cluster of parameter servers.
  *
- *   open -> define or look up tables -> { pull, compute, push, report }* -> close
+ *   open -> define or look up tables -> { pull, compute, push }* -> close
+ *
+ * A worker that takes part in a job defines it (ps_client_define_job), then does unit after unit:
+ *
+ *   struct ps_unit unit;
+ *   while ((status = ps_client_next_unit(client, &unit, PS_FOREVER_MS, err)) == PS_OK &&
+ *          unit.n_rows > 0) {
+ *       pull.step = unit.step;
+ *       ... ps_client_pull(client, &pull, err) ...
+ *       ... the gradient over the rows ps_row_at(&job, unit.epoch, unit.first + i) ...
+ *       push.unit = &unit, push.read_clock = pull.min_clock, push.rate = ...;
+ *       ... ps_client_push(client, &push, err), then ps_client_unit_done(client, &unit, loss, err)
+ *   }
+ *
+ * which is all of the protocol of leases, clocks and reports; custom_model.c of the tests is a
+ * whole program. One without a job numbers its pushes itself, as ps_push says, and pulls with
+ * no_clock.
  *
  * What the library does by itself: splits tensors over servers and calls, numbers pushes so that
  * each is applied exactly once however often it has to be sent, retries with back-off and within
@@ -19,6 +35,9 @@
  * PS_ERR_LOST, a server or the coordinator is gone for good; PS_ERR_NOMEM; PS_ERR_CANCELED, the
  * client is being closed; PS_ERR_BUSY, PS_CLIENT_OPERATIONS_MAX are under way; PS_ERR_INVALID, an
  * argument is out of range, and nothing was sent.
+ *
+ * Pointers: none may be NULL unless its comment says so. One that is costs PS_ERR_INVALID; where no
+ * status is returned nothing happens, and false, 0 or UINT64_MAX is returned.
  */
 #include <ps/types.h>
 
@@ -31,6 +50,8 @@ struct ps_client;
 
 #define PS_CLIENT_OPERATIONS_MAX 64u /* Of one client, by all threads, that were not waited for. */
 
+#define PS_FOREVER_MS UINT32_MAX /* A timeout that never passes. */
+
 /* ---- Process-wide -------------------------------------------------------------------------- */
 
 /** "0.1.0". Static. */
@@ -39,8 +60,8 @@ PS_API const char *ps_client_version(void);
 /**
  * Where the library's log lines go (logfmt, one event each, without the newline):
  * `write(arg, line)` from any thread, which must return soon and not call the library. Levels info,
- * warn and error; gRPC's own errors are among them. NULL, the preset: nowhere; nothing is ever
- * written to standard error. Call it before the first open.
+ * warn and error; gRPC's own errors are among them. `write` NULL, the preset: nowhere; nothing is
+ * ever written to standard error. `arg` may be NULL. Call it before the first open.
  */
 PS_API void ps_client_log_to(void (*write)(void *arg, const char *line), void *arg);
 
@@ -70,6 +91,7 @@ struct ps_client_options {
     uint32_t open_timeout_ms;   /* A cluster may start after its clients. 0: 3 * give_up_ms. */
     uint64_t memory_bytes;      /* Heap for this client, gRPC's own apart; 0: no bound. */
     struct ps_runtime *runtime; /* NULL: one of its own. */
+    bool unleased; /* A worker that brings its own rows: never lent any, never waited for. */
 };
 
 /**
@@ -114,7 +136,10 @@ PS_API PS_MUST_CHECK enum ps_status ps_client_define_table(struct ps_client *cli
 PS_API PS_MUST_CHECK enum ps_status ps_client_table(struct ps_client *client, const char *name,
                                                     struct ps_table *ret, struct ps_error *err);
 
-/** As ps_client_define_table, for the training run. */
+/**
+ * As ps_client_define_table, for the training run. Everybody who takes part in it does so: from
+ * then on the client knows which rows a unit has.
+ */
 PS_API PS_MUST_CHECK enum ps_status
 ps_client_define_job(struct ps_client *client, const struct ps_job_def *def, struct ps_error *err);
 
@@ -126,7 +151,7 @@ struct ps_pull {
     uint32_t n_tensors;
     uint64_t step; /* The step that the weights are for: waits for the staleness bound, and for the
                     * definition of a job, which states it. */
-    bool no_clock; /* Do not wait: what is there now. Readers always do so. */
+    bool no_clock; /* Do not wait: what is there now. Readers always do so, `step` says nothing. */
     /* Set on success. */
     uint64_t min_clock;  /* Every update of steps below is in the weights. */
     uint64_t blocked_ns; /* Of the time it took, how long the bound (not the network) held it. */
@@ -137,19 +162,24 @@ struct ps_pull {
 struct ps_push {
     const struct ps_tensor *tensors; /* [n_tensors] Borrowed; neither moved nor changed. */
     uint32_t n_tensors;
-    uint64_t stream;      /* Lease id: the push is unit `sequence` of it. 0: the session's own. */
-    uint64_t sequence;    /* From 0. The same one again is the same push: applied once. */
-    uint64_t acked_below; /* All sequences of the stream below are acknowledged. */
-    uint64_t step;        /* The worker's clock. */
-    uint32_t rows;        /* Rows behind this gradient, a mean over them. */
-    float rate;           /* The step's learning rate. */
-    uint64_t read_clock;  /* min_clock of the pull whose weights were used. */
+    float rate;          /* The step's learning rate. */
+    uint64_t read_clock; /* min_clock of the pull whose weights were used. */
+    const struct ps_unit
+        *unit;         /* The push is of this unit: it says what follows. Borrowed. NULL: */
+    uint64_t stream;   /* Id of the lease that is held; 0: the session's own stream. */
+    uint64_t sequence; /* Of a lease: number of the unit. Else from 0, in any order, each used for
+                        * one push: the same one again is the same push, and applied once. */
+    uint64_t acked_below; /* All sequences of the stream below are acknowledged; at most sequence.
+                           * 0 is always right; the servers forget what lies below. */
+    uint64_t step;        /* The worker's clock; of the session's own stream for people only. */
+    uint32_t rows;        /* Rows behind this gradient, a mean over them. 0: not counted. */
     void *under_way;      /* The library's; NULL when not. */
 };
 
 /**
  * Fetch weights; returns when all tensors are filled. A tensor may be partly written on failure.
- * @return PS_ERR_NOT_FOUND: no such table (a client knows those that it defined or looked up)
+ * @return PS_ERR_NOT_FOUND: no such table (a client knows those that it defined or looked up).
+ * PS_ERR_CANCELED also: the job is over before the bound allows the step, so it never will
  */
 PS_API PS_MUST_CHECK enum ps_status ps_client_pull(struct ps_client *client, struct ps_pull *pull,
                                                    struct ps_error *err);
@@ -157,8 +187,10 @@ PS_API PS_MUST_CHECK enum ps_status ps_client_pull(struct ps_client *client, str
 /**
  * Apply a gradient; returns when every server has acknowledged. Checked whole (tables, finite
  * values) before its first byte leaves.
- * @return PS_ERR_INVALID: not finite, nothing was sent. PS_ERR_NOT_FOUND: as pull. PS_ERR_LATE
- * (aggregate): the step is closed, its unit comes back in a later lease
+ * @return PS_ERR_INVALID: not finite, or of a lease that is not held; nothing was sent.
+ * PS_ERR_CANCELED also: the job is over, and with it the lease. PS_ERR_DENIED: a reader does not
+ * push. PS_ERR_NOT_FOUND: as pull. PS_ERR_LATE (aggregate with backups): the step is closed, its
+ * unit is to be done again: ps_client_next_unit says when
  */
 PS_API PS_MUST_CHECK enum ps_status ps_client_push(struct ps_client *client, struct ps_push *push,
                                                    struct ps_error *err);
@@ -167,8 +199,9 @@ PS_API PS_MUST_CHECK enum ps_status ps_client_push(struct ps_client *client, str
  * The same in two halves, so that a caller can compute meanwhile: start, then wait for each that
  * was started, once. The struct and all it borrows stay in place until wait has returned.
  * ps_client_push_pull_start saves a round trip: the pull is answered in the push's calls where the
- * bound allows it, else by itself after the push; wait for the push, report, then wait for the
- * pull. A push that fails takes the pull with it.
+ * bound allows it, else by itself after the push; wait for the push, say ps_client_unit_done
+ * (others may wait for it), then wait for the pull. A push that fails takes the pull with it. Not
+ * worth it behind the `last` unit of a lease: the next lease is often of a later step.
  * @return PS_ERR_BUSY: nothing was started. Waiting returns what ps_client_pull and ps_client_push
  * return.
  */
@@ -185,10 +218,43 @@ PS_API PS_MUST_CHECK enum ps_status ps_client_pull_wait(struct ps_client *client
 PS_API PS_MUST_CHECK enum ps_status ps_client_push_wait(struct ps_client *client,
                                                         struct ps_push *push, struct ps_error *err);
 
+/* ---- Units --------------------------------------------------------------------------------- */
+
+/**
+ * The unit to be done next; blocks until there is one, at most so long. The same again until
+ * ps_client_unit_done. A worker of a job that was defined with this client; one thread at a time.
+ * With `aggregate` it also waits until the step of the unit before is closed.
+ * @return PS_OK and n_rows 0: the job is over, done or stopped (view.job says which).
+ * PS_ERR_TIMEOUT: ask again. PS_ERR_DENIED: a reader or unleased. PS_ERR_INVALID: no job was
+ * defined
+ */
+PS_API PS_MUST_CHECK enum ps_status ps_client_next_unit(struct ps_client *client,
+                                                        struct ps_unit *ret, uint32_t timeout_ms,
+                                                        struct ps_error *err);
+
+/**
+ * The push of this unit was acknowledged: the worker's clock goes on, others may go on with it.
+ * Does not block. `loss_sum`, the unit's training loss summed over its rows, is for people.
+ * @return PS_ERR_INVALID: it is not the unit that ps_client_next_unit gave
+ */
+PS_API PS_MUST_CHECK enum ps_status ps_client_unit_done(struct ps_client *client,
+                                                        const struct ps_unit *unit, double loss_sum,
+                                                        struct ps_error *err);
+
+/**
+ * The same by hand, for programs that keep lease and clock themselves and never ask for a unit.
+ * Does not block. Sent at once, and again with every heartbeat; of several not sent yet the last
+ * counts. Reporting a clock opens the gate for workers that wait; reporting a lease's last unit
+ * asks for another lease. The lease is view.lease: units from units_done on, each with a clock of
+ * one more, from the greater of the own and lease.clock on. A lease stays in view, all its units
+ * done, until another one or none has come.
+ */
+PS_API void ps_client_report(struct ps_client *client, const struct ps_worker_report *report);
+
 /* ---- Progress ------------------------------------------------------------------------------ */
 
 /** What the session knows. */
-struct ps_client_view {
+struct ps_view {
     uint64_t session_number;
     struct ps_id cluster_id;
     uint64_t term;
@@ -198,34 +264,36 @@ struct ps_client_view {
     enum ps_job_state job;
     struct ps_lease lease; /* id 0: idle. */
     bool fenced;           /* The session is closed; nothing works any more. */
-    struct ps_error lost;  /* status other than PS_OK: what is lost. */
+    struct ps_error lost;  /* status other than PS_OK: what is lost, and nothing works any more. */
     uint64_t n_retries;
     uint64_t n_bytes_pushed; /* Payload bytes of acknowledged pushes. */
     uint64_t n_bytes_pulled;
     uint64_t n_pulls_parked; /* Pulls that the bound made wait. */
     uint64_t n_changes;      /* Of all but the figures; tells two views apart. */
+    struct ps_worker_stats stats;
 };
 
 /** As of the last news; does not block. */
-PS_API void ps_client_view(struct ps_client *client, struct ps_client_view *ret);
+PS_API void ps_client_view(struct ps_client *client, struct ps_view *ret);
 
 /**
  * Wait until the client knows something newer than `*view` (zeroed: anything at all), at most so
  * long, and take a new view either way. False: there was nothing new.
  */
-PS_API bool ps_client_wait_change(struct ps_client *client, struct ps_client_view *view,
+PS_API bool ps_client_wait_change(struct ps_client *client, struct ps_view *view,
                                   uint32_t timeout_ms);
 
 /**
- * Say how far this worker is; does not block. Sent at once, and again with every heartbeat; of
- * several not sent yet the last counts. Reporting a clock opens the gate for workers that wait;
- * reporting a lease's last unit asks for another lease.
+ * End the job: every member is told to stop (PS_JOB_STOPPED), workers end after their step, servers
+ * end. Blocks until the coordinator has told everybody it reaches. `reason`, for people, may be
+ * NULL.
  */
-PS_API void ps_client_report(struct ps_client *client, const struct ps_worker_report *report);
+PS_API PS_MUST_CHECK enum ps_status ps_client_shutdown(struct ps_client *client, const char *reason,
+                                                       struct ps_error *err);
 
 /* ---- A look at the cluster ----------------------------------------------------------------- */
 
-/** A member, present or past. */
+/** A member, present or past. Its texts are those that psctl shows; there may come more. */
 struct ps_member {
     uint64_t session_number;
     const char *kind; /* worker, reader, server */

@@ -1,5 +1,5 @@
 /* order.c — see order.h. */
-#include "data/order.h"
+#include "base/order.h"
 
 #include "base/assert.h"
 #include "base/rng.h"

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "base/attr.h"
+#include "base/order.h"
 #include "base/rng.h"
-#include "data/order.h"
 #include "lib/test_main.h"
-#include "unit/data/suites.h"
+#include "suites.h"
 
 static const uint32_t row_counts[] = {1, 2, 3, 7, 8, 9, 100, 101, 1000, 4096, 4097, 60000};
 

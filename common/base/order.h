@@ -1,7 +1,7 @@
-#ifndef PS_WORKER_DATA_ORDER_H
-#define PS_WORKER_DATA_ORDER_H
+#ifndef PS_COMMON_BASE_ORDER_H
+#define PS_COMMON_BASE_ORDER_H
 /*
- * data/order.h — in which order an epoch visits the rows: a function of (seed, epoch) alone.
+ * base/order.h — in which order an epoch visits the rows: a function of (seed, epoch) alone.
  *
  * Every worker computes the same order of all rows and takes the positions that its lease names,
  * so shares never overlap, whoever holds them: the order is made before the split, never after.
