@@ -64,6 +64,11 @@
 
 #define PS_JOB_FILE_BYTES_MAX (64u << 10) /* A person wrote it; libyaml may be quadratic in it. */
 
+#define PS_SOURCE_FILES_MAX    (1u << 16)   /* Files of one set; walked for every lease. */
+#define PS_STREAM_BYTES        (256u << 10) /* Read at a time; a line seldom needs more room. */
+#define PS_LINE_BYTES_MAX      (16u << 20)  /* A million features of 16 characters. */
+#define PS_ZSTD_WINDOW_LOG_MAX 27u /* 128 MiB: what zstd itself takes without being asked. */
+
 #define PS_HEARTBEAT_MS    250u  /* Attend messages in both directions. */
 #define PS_STREAM_GRACE_MS 1000u /* A session whose stream broke may return within. */
 #define PS_SILENCE_MS      5000u /* A silent member is dead after. */

@@ -70,6 +70,7 @@ FOREIGN = [
     # What reflection answers.
     (r"^ps_descriptors\.h$", ["server/svc", "tests"]),
     (r"^zlib\.h$", ["common/os", "worker/data"]),
+    (r"^zstd\.h$", ["worker/data"]),
     (r"^check\.h$", ["tests"]),
 ]
 

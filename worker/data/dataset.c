@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "data/hash.h"
 
 #define PIXEL_SCALE   (1.0f / 255.0f)
 #define N_CLASSES_MIN 2u /* One class has nothing to learn, but a tiny file may hold only one. */
@@ -131,30 +132,14 @@ void ps_dataset_run(const struct ps_dataset *dataset, size_t first, size_t n, fl
     }
 }
 
-/* Chain the bytes into `hash`, eight at a time; the length goes in first, so that joints count. */
-static uint64_t hash_bytes(uint64_t hash, const void *data, size_t n_bytes)
-{
-    const uint8_t *bytes = data;
-    hash = ps_mix64(hash ^ n_bytes);
-    size_t i = 0;
-    for (; i + 8 <= n_bytes; i += 8) {
-        hash = ps_mix64(hash ^ ps_load_u64(bytes + i));
-    }
-    uint8_t rest[8] = {0};
-    if (i < n_bytes) {
-        memcpy(rest, bytes + i, n_bytes - i);
-    }
-    return ps_mix64(hash ^ ps_load_u64(rest));
-}
-
 uint64_t ps_dataset_hash(const struct ps_dataset *dataset)
 {
     size_t n_values = dataset->n_rows * dataset->n_features;
     uint64_t hash = ps_mix64(dataset->n_rows);
     hash = ps_mix64(hash ^ dataset->n_features);
     hash = ps_mix64(hash ^ dataset->n_classes);
-    hash = hash_bytes(hash, dataset->labels, dataset->n_rows * sizeof(*dataset->labels));
+    hash = ps_hash_bytes(hash, dataset->labels, dataset->n_rows * sizeof(*dataset->labels));
     return dataset->values != NULL
-               ? hash_bytes(hash, dataset->values, n_values * sizeof(*dataset->values))
-               : hash_bytes(hash, dataset->pixels, n_values);
+               ? ps_hash_bytes(hash, dataset->values, n_values * sizeof(*dataset->values))
+               : ps_hash_bytes(hash, dataset->pixels, n_values);
 }

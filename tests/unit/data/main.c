@@ -2,4 +2,5 @@
 #include "lib/test_main.h"
 #include "unit/data/suites.h"
 
-PS_TEST_MAIN(suite_idx, suite_load, suite_dataset, suite_data)
+PS_TEST_MAIN(suite_idx, suite_load, suite_dataset, suite_data, suite_decimal, suite_source,
+             suite_lines)

@@ -9,5 +9,8 @@ Suite *suite_idx(void);
 Suite *suite_load(void);
 Suite *suite_dataset(void);
 Suite *suite_data(void);
+Suite *suite_decimal(void);
+Suite *suite_source(void);
+Suite *suite_lines(void);
 
 #endif
