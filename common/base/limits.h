@@ -67,6 +67,11 @@
 #define PS_SOURCE_FILES_MAX    (1u << 16)   /* Files of one set; walked for every lease. */
 #define PS_STREAM_BYTES        (256u << 10) /* Read at a time; a line seldom needs more room. */
 #define PS_LINE_BYTES_MAX      (16u << 20)  /* A million features of 16 characters. */
+#define PS_LEARN_BYTES         (256u << 20) /* Looked at before training: about a second. */
+#define PS_LABELS_MAX          (1u << 16)   /* Classes of one set; more is no classification. */
+#define PS_COLUMNS_MAX         (1u << 14)   /* Of a table in text; a column is a u16 field. */
+#define PS_SCALES_MAX          (1u << 16)   /* Indices of libsvm that can be standardised. */
+#define PS_BAD_ROWS_TOLD       5u           /* Lines skipped that are told of; the rest count. */
 #define PS_ZSTD_WINDOW_LOG_MAX 27u /* 128 MiB: what zstd itself takes without being asked. */
 
 #define PS_HEARTBEAT_MS    250u  /* Attend messages in both directions. */

@@ -12,5 +12,6 @@ Suite *suite_data(void);
 Suite *suite_decimal(void);
 Suite *suite_source(void);
 Suite *suite_lines(void);
+Suite *suite_libsvm(void);
 
 #endif
