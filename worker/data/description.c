@@ -337,12 +337,13 @@ static enum ps_status read_all(struct ps_description *description, const cJSON *
         (base > 0.0) != (base == 1.0) || base < 0.0) {
         return damaged(err, "counts and flags");
     }
-    if (description->header && description->format->header == NULL) {
-        return damaged(err, "a header");
-    }
     description->index_base = base > 0.0;
     enum ps_status status = read_labels(description, json, err);
     status = status == PS_OK ? read_columns(description, json, err) : status;
+    if (status == PS_OK && description->header &&
+        (description->format->header == NULL || description->n_columns == 0)) {
+        return damaged(err, "a header without columns");
+    }
     return status == PS_OK ? read_scales(description, json, err) : status;
 }
 

@@ -13,6 +13,9 @@
 
 static const struct ps_format *const formats[] = {
     &ps_format_libsvm,
+    &ps_format_criteo,
+    &ps_format_csv,
+    &ps_format_tsv,
 };
 
 const struct ps_format *const *ps_format_all(size_t *ret_n)

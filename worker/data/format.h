@@ -64,6 +64,9 @@ struct ps_format {
 };
 
 extern const struct ps_format ps_format_libsvm;
+extern const struct ps_format ps_format_criteo;
+extern const struct ps_format ps_format_csv;
+extern const struct ps_format ps_format_tsv;
 
 /** The format called `name`, or NULL. */
 const struct ps_format *ps_format_find(const char *name);

@@ -160,8 +160,9 @@ static enum ps_status check_room(const struct ps_learning *learning, const char 
     char shown[PS_FOUND_BYTES];
     return ps_fail(err, PS_ERR_INVALID,
                    "'%s' is a third label beside '%.20s' and '%.20s', expected two: softmax takes "
-                   "more, linear takes numbers",
-                   ps_found(shown, text, n_bytes), labels->at[0].text, labels->at[1].text);
+                   "more, linear takes numbers%s",
+                   ps_found(shown, text, n_bytes), labels->at[0].text, labels->at[1].text,
+                   learning->description->n_columns > 0 ? "; or --label names another column" : "");
 }
 
 /* A label that is not among those given is told when it is met again in training. */

@@ -13,5 +13,8 @@ Suite *suite_decimal(void);
 Suite *suite_source(void);
 Suite *suite_lines(void);
 Suite *suite_libsvm(void);
+Suite *suite_csv(void);
+Suite *suite_description(void);
+Suite *suite_sets(void);
 
 #endif
