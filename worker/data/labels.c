@@ -22,12 +22,16 @@ struct wanted {
     float number;
 };
 
+/* What comes out is its own result: a label that was stored means the same when it is read back. */
 static struct wanted wanted_from(const char *text, size_t n_bytes)
 {
     struct wanted wanted = {.text = text, .n_bytes = n_bytes};
-    if (!ps_decimal_whole(text, n_bytes, &wanted.number)) {
+    while (!ps_decimal_whole(text, wanted.n_bytes, &wanted.number)) {
         wanted.number = NAN;
-        wanted.n_bytes -= n_bytes > 1 && text[n_bytes - 1] == '.';
+        if (wanted.n_bytes <= 1 || text[wanted.n_bytes - 1] != '.') {
+            break;
+        }
+        wanted.n_bytes--;
     }
     return wanted;
 }

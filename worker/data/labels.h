@@ -4,7 +4,7 @@
  * data/labels.h — which labels there are, and the class that each of them means.
  *
  * Labels are numbers (compared by value: 1, +1 and 1.000 are one label) or texts (compared by
- * bytes, without a full stop at the end, for some sets write "<=50K" here and "<=50K." there).
+ * bytes, without full stops at the end, for some sets write "<=50K" here and "<=50K." there).
  * Class i is the i-th label in order: numbers by value, then texts by bytes; so of two the lower is
  * class 0, the negative one. A set that was given by its user keeps the order given.
  */

@@ -51,6 +51,7 @@ static const struct {
     {"1.5 1:1\n", {.task = PS_TASK_NUMBER}},
     {"1 1:1\n2 1:1\n", {.labels = "2,1"}},
     {"na\xc3\xafve \"\"x,b,y\n1,u,a\n0.1,v,b\n0.7,,a\n", {0}},
+    {"1,a..\n2,5..\n3,b. .\n4,...\n", {.label = "2", .task = PS_TASK_CLASSES}},
     {"1,0.1,1e-30\n0,0.2,1e30\n0,3,7\n", {.ignore = "2"}},
 };
 
@@ -71,6 +72,10 @@ START_TEST(a_description_survives_its_text)
     ck_assert_uint_eq(one->n_features, two->n_features);
     ck_assert_uint_eq(one->index_base, two->index_base);
     ck_assert_uint_eq(one->labels.n, two->labels.n);
+    for (uint32_t i = 0; i < one->labels.n; i++) {
+        ck_assert_str_eq(one->labels.at[i].text, two->labels.at[i].text);
+        ck_assert_int_eq(isnan(one->labels.at[i].number), isnan(two->labels.at[i].number));
+    }
     ck_assert_uint_eq(one->n_columns, two->n_columns);
     for (uint32_t i = 0; i < one->n_columns; i++) {
         ck_assert_double_eq(one->columns[i].mean, two->columns[i].mean);

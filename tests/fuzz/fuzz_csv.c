@@ -1,0 +1,9 @@
+/* fuzz_csv.c — a table in text; cells by commas or by tabs: see fuzz_text.h. */
+#include "fuzz.h"
+#include "fuzz_text.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
+{
+    fuzz_text(n_bytes > 0 && data[0] >= 128 ? "tsv" : "csv", data, n_bytes);
+    return 0;
+}

@@ -1,0 +1,151 @@
+/* fuzz_text.c — see fuzz_text.h. */
+#include "fuzz_text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "data/description.h"
+#include "data/learning.h"
+#include "data/reading.h"
+#include "data/rows.h"
+#include "data/source.h"
+#include "fuzz.h"
+
+/* A file in memory, made once, written anew for each input. */
+static void write_file(char path[64], const uint8_t *data, size_t n_bytes)
+{
+    static int fd = -1;
+    if (fd < 0) {
+        fd = memfd_create("fuzz", MFD_CLOEXEC);
+        PS_ASSERT(fd >= 0);
+    }
+    PS_ASSERT(ftruncate(fd, 0) == 0);
+    PS_ASSERT(pwrite(fd, data, n_bytes, 0) == (ssize_t)n_bytes);
+    (void)snprintf(path, 64, "/proc/self/fd/%d", fd);
+}
+
+static void check_rows(const struct ps_description *description, const struct ps_rows *rows)
+{
+    uint64_t at = 0;
+    for (size_t row = 0; row < rows->n_rows; row++) {
+        PS_ASSERT(rows->begin[row] == at);
+        PS_ASSERT(rows->begin[row + 1] >= at);
+        float label = rows->labels[row];
+        PS_ASSERT(!isinf(label));
+        PS_ASSERT(isnan(label) || description->task == PS_TASK_NUMBER ||
+                  (label >= 0.0f && label < (float)description->labels.n));
+        for (; at < rows->begin[row + 1]; at++) {
+            PS_ASSERT(isfinite(rows->values[at]));
+            PS_ASSERT(at == rows->begin[row] || rows->keys[at] != rows->keys[at - 1]);
+        }
+    }
+}
+
+static bool same(const struct ps_rows *one, const struct ps_rows *other)
+{
+    size_t n = ps_rows_features(one);
+    return one->n_rows == other->n_rows && n == ps_rows_features(other) &&
+           (one->n_rows == 0 ||
+            memcmp(one->labels, other->labels, one->n_rows * sizeof(*one->labels)) == 0) &&
+           (n == 0 || (memcmp(one->keys, other->keys, n * sizeof(*one->keys)) == 0 &&
+                       memcmp(one->values, other->values, n * sizeof(*one->values)) == 0 &&
+                       memcmp(one->fields, other->fields, n * sizeof(*one->fields)) == 0));
+}
+
+struct input {
+    const struct ps_source *source;
+    const struct ps_description *description;
+    uint64_t part_bytes;
+    bool label_optional;
+};
+
+static enum ps_status read_all(const struct input *input, struct ps_rows *rows)
+{
+    struct ps_reading_options options = {.max_bad_rows = UINT64_MAX,
+                                         .label_optional = input->label_optional};
+    struct ps_reading *reading = NULL;
+    enum ps_status status =
+        ps_reading_open(input->source, input->description, &options, &reading, NULL);
+    uint64_t n_parts = ps_source_parts(input->source, input->part_bytes);
+    for (uint64_t i = 0; status == PS_OK && i < n_parts; i++) {
+        size_t n = 3;
+        status =
+            ps_reading_start(reading, ps_source_part(input->source, input->part_bytes, i), NULL);
+        while (status == PS_OK && n == 3) {
+            status = ps_reading_next(reading, 3, rows, &n, NULL);
+        }
+    }
+    ps_reading_close(reading);
+    return status;
+}
+
+static void read_thrice(struct input input, uint64_t part_bytes)
+{
+    struct ps_rows rows[3];
+    struct ps_description *stored = NULL;
+    char *text = NULL;
+    for (size_t i = 0; i < 3; i++) {
+        ps_rows_init(&rows[i], NULL);
+    }
+    enum ps_status status = read_all(&input, &rows[0]);
+    check_rows(input.description, &rows[0]);
+    input.part_bytes = part_bytes;
+    PS_ASSERT(read_all(&input, &rows[1]) == status);
+    PS_ASSERT(status != PS_OK || same(&rows[0], &rows[1]));
+    PS_ASSERT(ps_description_write(input.description, &text, NULL) == PS_OK);
+    /* Names and labels that are no UTF-8 pass through; what is stored can be read. */
+    PS_ASSERT(ps_description_read(NULL, text, strlen(text), &stored, NULL) == PS_OK);
+    input.description = stored;
+    PS_ASSERT(read_all(&input, &rows[2]) == status);
+    PS_ASSERT(status != PS_OK || same(&rows[0], &rows[2]));
+    for (size_t i = 0; i < 3; i++) {
+        ps_rows_deinit(&rows[i]);
+    }
+    ps_description_destroy(stored);
+    ps_mem_free(text);
+}
+
+void fuzz_text(const char *format, const uint8_t *data, size_t n_bytes)
+{
+    if (n_bytes < 2) {
+        return;
+    }
+    static const enum ps_task tasks[] = {PS_TASK_BINARY, PS_TASK_CLASSES, PS_TASK_NUMBER,
+                                         PS_TASK_CLASSES};
+    struct ps_learn_options options = {
+        .task = tasks[data[0] & 3],
+        .format = format,
+        .labels = (data[0] & 4) != 0 ? "0,1" : NULL,
+        .standardize = (data[0] & 8) != 0 ? PS_CHOICE_YES : PS_CHOICE_AUTO,
+        .header = (data[0] & 16) != 0 ? PS_CHOICE_YES : PS_CHOICE_NO,
+        .learn_bytes = (data[0] & 64) != 0 ? 40 : 0,
+        .max_bad_rows = UINT64_MAX,
+    };
+    char path[64];
+    struct ps_source *source = NULL;
+    struct ps_description *description = NULL;
+    struct ps_error err = {0};
+    write_file(path, data + 1, n_bytes - 1);
+    enum ps_status status = ps_source_open(NULL, path, &source, &err);
+    if (status == PS_OK) {
+        status = ps_learn(source, &options, &description, &err);
+    }
+    if (status == PS_OK) {
+        PS_ASSERT(strchr(description->said, '\n') == NULL);
+        (void)!ps_learn_check(NULL, source, description, NULL);
+        read_thrice((struct input){.source = source,
+                                   .description = description,
+                                   .part_bytes = UINT64_MAX,
+                                   .label_optional = (data[0] & 32) != 0},
+                    1 + data[0] % 23);
+    } else {
+        PS_ASSERT(err.text[0] != '\0' && strchr(err.text, '\n') == NULL);
+    }
+    ps_description_destroy(description);
+    ps_source_close(source);
+}
