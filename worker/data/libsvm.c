@@ -102,6 +102,17 @@ static PS_COLD enum ps_status refuse_word(const struct scan *scan, const char *a
                    shown);
 }
 
+/* Most values of most data are one digit. */
+static inline const char *scan_value(const char *at, float *ret)
+{
+    unsigned digit = (unsigned char)(*at - '0');
+    if (digit <= 9 && at[1] == ' ') {
+        *ret = (float)digit;
+        return at + 1;
+    }
+    return ps_decimal_f32(at, ret);
+}
+
 /* All features from `at` on. */
 static enum ps_status scan_features(struct scan *scan, const char *at, struct ps_error *err)
 {
@@ -118,7 +129,7 @@ static enum ps_status scan_features(struct scan *scan, const char *at, struct ps
         bool fits = true;
         const char *behind = ps_decimal_u64(at, &index, &fits);
         if (behind != NULL && *behind == ':' && fits) {
-            behind = ps_decimal_f32(behind + 1, &value);
+            behind = scan_value(behind + 1, &value);
         } else if (begins(at, end, "qid:")) {
             scan->n_qids++;
             at = word_end(at, end);
