@@ -25,35 +25,35 @@
 
 PS_STATIC_ASSERT(PS_COLUMNS_MAX < NO_PLACE, "every column has a place");
 
-static enum ps_status header(struct ps_parse *parse, struct ps_error *err)
+static bool is_called(const struct ps_column *column, const struct ps_cell *name)
 {
-    const struct ps_description *description = parse->description;
-    char delimiter = ps_table_delimiter(description);
-    struct ps_cells cells = ps_cells_of(parse->line.text, parse->line.n_bytes, delimiter);
-    struct ps_cell cell;
-    uint32_t n = 0;
-    for (; n < PS_COLUMNS_MAX && ps_cells_next(&cells, &cell); n++) {
-        char number[16];
-        int n_digits = snprintf(number, sizeof(number), "%" PRIu32, n + 1);
-        if (cell.n_bytes == 0) {
-            cell = (struct ps_cell){.text = number, .n_bytes = n_digits < 0 ? 0 : (size_t)n_digits};
-        }
-        parse->places[n] = NO_PLACE;
-        for (uint32_t i = 0; i < description->n_columns; i++) {
-            const char *name = description->columns[i].name;
-            if (strlen(name) == cell.n_bytes && memcmp(name, cell.text, cell.n_bytes) == 0) {
-                parse->places[n] = (uint16_t)i;
-            }
-        }
-    }
-    if (cells.fault != NULL || n == PS_COLUMNS_MAX) {
-        return ps_fail(err, PS_ERR_INVALID, "expected a header line, but %s",
-                       cells.fault != NULL ? cells.fault : "it has too many columns");
+    return strlen(column->name) == name->n_bytes &&
+           memcmp(column->name, name->text, name->n_bytes) == 0;
+}
+
+/* The column of the description that has this name, or NO_PLACE. Most likely `guess`. */
+static uint16_t place_of(const struct ps_description *description, const struct ps_cell *name,
+                         uint32_t guess)
+{
+    if (guess < description->n_columns && is_called(&description->columns[guess], name)) {
+        return (uint16_t)guess;
     }
     for (uint32_t i = 0; i < description->n_columns; i++) {
-        enum ps_column_kind kind = description->columns[i].kind;
-        bool wanted =
-            kind != PS_COLUMN_IGNORED && (kind != PS_COLUMN_LABEL || !parse->label_optional);
+        if (is_called(&description->columns[i], name)) {
+            return (uint16_t)i;
+        }
+    }
+    return NO_PLACE;
+}
+
+/* Every column that is needed must be there, and once. */
+static enum ps_status check_places(const struct ps_parse *parse, uint32_t n, struct ps_error *err)
+{
+    const struct ps_description *description = parse->description;
+    for (uint32_t i = 0; i < description->n_columns; i++) {
+        const struct ps_column *column = &description->columns[i];
+        bool wanted = column->kind != PS_COLUMN_IGNORED &&
+                      (column->kind != PS_COLUMN_LABEL || !parse->label_optional);
         uint32_t times = 0;
         for (uint32_t c = 0; c < n; c++) {
             times += parse->places[c] == i;
@@ -61,12 +61,35 @@ static enum ps_status header(struct ps_parse *parse, struct ps_error *err)
         if (times > 1 || (times == 0 && wanted)) {
             return ps_fail(err, PS_ERR_INVALID,
                            "expected a header with the columns of the training data, %s '%.60s'",
-                           times > 1 ? "found twice" : "but there is no",
-                           description->columns[i].name);
+                           times > 1 ? "found twice" : "but there is no", column->name);
         }
     }
-    parse->n_file_columns = n;
     return PS_OK;
+}
+
+static enum ps_status header(struct ps_parse *parse, struct ps_error *err)
+{
+    char delimiter = ps_table_delimiter(parse->description);
+    struct ps_cells cells = ps_cells_of(parse->line.text, parse->line.n_bytes, delimiter);
+    struct ps_cell cell;
+    uint32_t n = 0;
+    for (; n < PS_COLUMNS_MAX && ps_cells_next(&cells, &cell); n++) {
+        char number[16];
+        if (cell.n_bytes == 0) { /* A column without a name is called by its number. */
+            int n_digits = snprintf(number, sizeof(number), "%" PRIu32, n + 1);
+            cell = (struct ps_cell){.text = number, .n_bytes = n_digits < 0 ? 0 : (size_t)n_digits};
+        }
+        parse->places[n] = place_of(parse->description, &cell, n);
+    }
+    if (cells.fault != NULL || cells.more) {
+        return ps_fail(err, PS_ERR_INVALID, "expected a header line, but %s",
+                       cells.fault != NULL ? cells.fault : "it has too many columns");
+    }
+    enum ps_status status = check_places(parse, n, err);
+    if (status == PS_OK) {
+        parse->n_file_columns = n;
+    }
+    return status;
 }
 
 /* A row on its way. */

@@ -69,7 +69,11 @@ const char *ps_found(char shown[PS_FOUND_BYTES], const char *text, size_t n_byte
 {
     size_t n = n_bytes < PS_FOUND_BYTES - 4 ? n_bytes : PS_FOUND_BYTES - 4;
     for (size_t i = 0; i < n; i++) {
-        shown[i] = text[i] >= 0x20 && text[i] < 0x7f ? text[i] : '?';
+        bool printable = text[i] >= 0x20 && text[i] < 0x7f;
+        shown[i] = '?';
+        if (printable) {
+            shown[i] = text[i];
+        }
     }
     memcpy(shown + n, n < n_bytes ? "..." : "", n < n_bytes ? 4 : 1);
     return shown;

@@ -268,19 +268,21 @@ static enum ps_status count_before(struct ps_lines *lines)
         return PS_ERR_NOMEM;
     }
     enum ps_status status = ps_stream_start(stream, file_of(lines), 0, NULL);
+    bool ended = true; /* The last byte read is a line end. */
     size_t n = 1;
     while (status == PS_OK && n_left > 0 && n > 0) {
         size_t n_wanted = n_left < sizeof(chunk) ? (size_t)n_left : sizeof(chunk);
         n = 0;
         status = ps_stream_read(stream, chunk, n_wanted, &n, NULL);
         for (size_t i = 0; i < n; i++) {
-            lines->n_before += chunk[i] == '\n';
+            ended = chunk[i] == '\n';
+            lines->n_before += ended;
         }
         n_left -= n;
     }
     ps_stream_destroy(stream);
-    /* The part begins in the middle of a line, which is not its own, unless a line end is last. */
-    lines->n_before += n_left == 0 && n > 0 && chunk[n - 1] != '\n';
+    /* A line that began before the part is not its own, and comes before it. */
+    lines->n_before += !ended;
     lines->counted = status == PS_OK && n_left == 0;
     return lines->counted ? PS_OK : PS_ERR_IO;
 }

@@ -160,7 +160,11 @@ static bool is_folder(const char *path)
 static enum ps_status add_entries(struct list *list, DIR *dir, const char *folder,
                                   struct ps_error *err)
 {
-    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+    for (;;) {
+        const struct dirent *entry = readdir(dir); // NOLINT(concurrency-mt-unsafe): dir is ours
+        if (entry == NULL) {
+            return PS_OK;
+        }
         char path[PATH_MAX];
         int n = snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
         if (entry->d_name[0] == '.' || entry->d_name[0] == '_') {
@@ -174,7 +178,6 @@ static enum ps_status add_entries(struct list *list, DIR *dir, const char *folde
             return status;
         }
     }
-    return PS_OK;
 }
 
 static enum ps_status add_folder(struct list *list, const char *folder, struct ps_error *err)
@@ -197,7 +200,9 @@ static enum ps_status add_folder(struct list *list, const char *folder, struct p
 static enum ps_status add_pattern(struct list *list, const char *pattern, struct ps_error *err)
 {
     glob_t found = {0};
-    int word = glob(pattern, GLOB_NOSORT | GLOB_ERR, NULL, &found);
+    /* Unsafe only while another thread changes the environment. */
+    int word = glob(pattern, GLOB_NOSORT | GLOB_ERR, NULL, // NOLINT(concurrency-mt-unsafe)
+                    &found);
     enum ps_status status = PS_OK;
     if (word == GLOB_NOMATCH) {
         status = ps_fail(err, PS_ERR_NOT_FOUND, "no file fits '%s'", pattern);

@@ -314,6 +314,30 @@ static enum ps_status survey_line(struct ps_learning *learning, struct survey *s
     return PS_OK;
 }
 
+/* Each file has the header of the first; a file in another order would be learnt wrongly. */
+static enum ps_status check_header(struct ps_learning *learning, const struct ps_line *line,
+                                   struct ps_error *err)
+{
+    const struct ps_description *description = learning->description;
+    struct ps_cells cells = ps_cells_of(line->text, line->n_bytes, ps_table_delimiter(description));
+    struct ps_cell cell;
+    uint32_t n = 0;
+    bool same = true;
+    for (; same && ps_cells_next(&cells, &cell); n++) {
+        const char *name = n < description->n_columns ? description->columns[n].name : "";
+        same = n < description->n_columns &&
+               (cell.n_bytes == 0 ||
+                (strlen(name) == cell.n_bytes && memcmp(name, cell.text, cell.n_bytes) == 0));
+    }
+    if (same && cells.fault == NULL && n == description->n_columns) {
+        return PS_OK;
+    }
+    enum ps_status status =
+        ps_fail(err, PS_ERR_INVALID, "expected a header with the columns of '%.80s' in their order",
+                learning->source->files[0].name);
+    return ps_lines_wrap(learning->lines, line->number, status, err);
+}
+
 static enum ps_status survey_all(struct ps_learning *learning, struct survey *surveys,
                                  struct ps_error *err)
 {
@@ -326,11 +350,12 @@ static enum ps_status survey_all(struct ps_learning *learning, struct survey *su
             return status;
         }
         if (learning->description->header && ps_learning_at_start(learning, &line)) {
-            continue;
-        }
-        status = survey_line(learning, surveys, &line, words);
-        if (status != PS_OK) {
-            status = ps_learning_bad(learning, &line, status, words);
+            status = check_header(learning, &line, words);
+        } else {
+            status = survey_line(learning, surveys, &line, words);
+            if (status != PS_OK) {
+                status = ps_learning_bad(learning, &line, status, words);
+            }
         }
         if (status != PS_OK) {
             return status;

@@ -284,6 +284,64 @@ START_TEST(columns_are_found_by_name_and_the_label_may_be_absent)
 }
 END_TEST
 
+START_TEST(every_file_of_a_folder_has_the_header)
+{
+    put("file", "x,city,label\n1,Ulm,1\n");
+    put("other", "x,city,label\n2,Gent,0\n3,Ulm,1");
+    temp_folder_put_gzip(&folder, "packed", (const uint8_t *)"x,city,label\n4,Ulm,0\n", 21);
+    struct rig rig = {.learn = {.standardize = PS_CHOICE_NO}};
+    struct rig_result result;
+    struct ps_error err = {0};
+    char text[RIG_TEXT_BYTES];
+    for (rig.part_bytes = 1; rig.part_bytes < 40; rig.part_bytes++) {
+        ck_assert_msg(rig_read(&rig, folder.path, &result, &err) == PS_OK, "%s", err.text);
+        ck_assert_str_eq(rig_text(&result.rows, true, text),
+                         "1 0:1 1:1\n0 0:2 1:1\n1 0:3 1:1\n0 0:4 1:1\n");
+        rig_forget(&result);
+    }
+    put("other", "city,x,label\nGent,2,0\n");
+    ck_assert_int_eq(rig_read(&rig, folder.path, &result, &err), PS_ERR_INVALID);
+    ck_assert_msg(strstr(err.text, "other:1: expected a header with the columns of 'file'") != NULL,
+                  "%s", err.text);
+}
+END_TEST
+
+static const char *const steady[] = {"1 1:0.5 3:2\n0 2:1 9:1\n", "x,label\n0.5,1\nred,0\n",
+                                     "x\tlabel\n0.5\t1\n0.7\t0\n"};
+
+START_TEST(from_the_second_part_on_nothing_is_allocated)
+{
+    put("file", steady[_i]);
+    struct ps_mem mem;
+    ps_mem_init(&mem);
+    struct ps_learn_options learn = {.mem = &mem};
+    struct ps_reading_options options = {.mem = &mem};
+    struct ps_source *source = NULL;
+    struct ps_description *description = NULL;
+    struct ps_reading *reading = NULL;
+    struct ps_rows rows;
+    uint64_t n_calls = 0;
+    ps_rows_init(&rows, &mem);
+    ck_assert_int_eq(ps_source_open(&mem, path, &source, NULL), PS_OK);
+    ck_assert_int_eq(ps_learn(source, &learn, &description, NULL), PS_OK);
+    ck_assert_int_eq(ps_reading_open(source, description, &options, &reading, NULL), PS_OK);
+    for (int i = 0; i < 5; i++) {
+        size_t n = 0;
+        ps_rows_clear(&rows);
+        ck_assert_int_eq(ps_reading_start(reading, ps_source_whole(source, 0), NULL), PS_OK);
+        ck_assert_int_eq(ps_reading_next(reading, 10, &rows, &n, NULL), PS_OK);
+        ck_assert_uint_eq(n, 2);
+        ck_assert(i == 0 || mem.n_calls == n_calls);
+        n_calls = mem.n_calls;
+    }
+    ps_rows_deinit(&rows);
+    ps_reading_close(reading);
+    ps_description_destroy(description);
+    ps_source_close(source);
+    ck_assert_uint_eq(mem.used[PS_MEM_DATA], 0);
+}
+END_TEST
+
 START_TEST(without_a_header_a_missing_label_column_shifts_the_others)
 {
     put("file", "10,1,Ulm\n20,0,Gent\n");
@@ -424,6 +482,9 @@ Suite *suite_csv(void)
     tcase_add_test(tcase, a_missing_number_is_a_key_of_its_own);
     tcase_add_test(tcase, a_label_in_two_spellings_is_one);
     tcase_add_test(tcase, columns_are_found_by_name_and_the_label_may_be_absent);
+    tcase_add_test(tcase, every_file_of_a_folder_has_the_header);
+    tcase_add_loop_test(tcase, from_the_second_part_on_nothing_is_allocated, 0,
+                        (int)PS_ARRAY_LEN(steady));
     tcase_add_test(tcase, without_a_header_a_missing_label_column_shifts_the_others);
     tcase_add_test(tcase, keys_of_columns_and_texts_are_distinct);
     tcase_add_test(tcase, a_criteo_line_is_39_features);

@@ -175,9 +175,11 @@ START_TEST(long_lines_are_whole_and_too_long_ones_a_fault)
     size_t n = sizes[_i];
     char *bytes = malloc(n + 4);
     ck_assert_ptr_nonnull(bytes);
-    memcpy(bytes, "1\n", 2);
+    bytes[0] = '1';
+    bytes[1] = '\n';
     memset(bytes + 2, 'x', n);
-    memcpy(bytes + 2 + n, "\n2", 2);
+    bytes[n + 2] = '\n';
+    bytes[n + 3] = '2';
     struct ps_source *source = put(bytes, n + 4);
     free(bytes);
     struct ps_mem mem;
@@ -189,7 +191,7 @@ START_TEST(long_lines_are_whole_and_too_long_ones_a_fault)
     ck_assert_int_eq(ps_lines_next(lines, &line, NULL), PS_OK);
     ck_assert_int_eq(line.kind, n <= PS_LINE_BYTES_MAX ? PS_LINE_TEXT : PS_LINE_TOO_LONG);
     ck_assert_uint_eq(line.n_bytes, n <= PS_LINE_BYTES_MAX ? n : 0);
-    ck_assert_uint_le(mem.used[PS_MEM_DATA], 4 * PS_LINE_BYTES_MAX);
+    ck_assert_uint_le(mem.used[PS_MEM_DATA], 4 * (uint64_t)PS_LINE_BYTES_MAX);
     ck_assert_int_eq(ps_lines_next(lines, &line, NULL), PS_OK);
     ck_assert_int_eq(line.kind, PS_LINE_TEXT);
     ck_assert_uint_eq(line.number, 3);
