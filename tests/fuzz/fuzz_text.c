@@ -117,12 +117,15 @@ void fuzz_text(const char *format, const uint8_t *data, size_t n_bytes)
     }
     static const enum ps_task tasks[] = {PS_TASK_BINARY, PS_TASK_CLASSES, PS_TASK_NUMBER,
                                          PS_TASK_CLASSES};
+    bool table = strcmp(format, "csv") == 0 || strcmp(format, "tsv") == 0;
+    bool standardize = (data[0] & 8) != 0 && strcmp(format, "criteo") != 0;
+    enum ps_choice header = (data[0] & 16) != 0 ? PS_CHOICE_YES : PS_CHOICE_NO;
     struct ps_learn_options options = {
         .task = tasks[data[0] & 3],
         .format = format,
         .labels = (data[0] & 4) != 0 ? "0,1" : NULL,
-        .standardize = (data[0] & 8) != 0 ? PS_CHOICE_YES : PS_CHOICE_AUTO,
-        .header = (data[0] & 16) != 0 ? PS_CHOICE_YES : PS_CHOICE_NO,
+        .standardize = standardize ? PS_CHOICE_YES : PS_CHOICE_AUTO,
+        .header = table ? header : PS_CHOICE_AUTO,
         .learn_bytes = (data[0] & 64) != 0 ? 40 : 0,
         .max_bad_rows = UINT64_MAX,
     };

@@ -68,8 +68,9 @@ enum ps_status ps_description_check_labels(const struct ps_description *descript
     }
     return ps_fail(err, PS_ERR_INVALID,
                    "all labels are '%.40s', expected two at least: --labels names those that are "
-                   "to come",
-                   n == 1 ? description->labels.at[0].text : "");
+                   "to come%s",
+                   n == 1 ? description->labels.at[0].text : "",
+                   description->n_columns > 0 ? ", --label another column" : "");
 }
 
 /* By its digits, with a point in every locale. */

@@ -211,6 +211,7 @@ static enum ps_status read_head(struct ps_learning *learning, struct ps_line lin
     uint32_t n_lines = 0;
     size_t used = 0;
     struct ps_line line = {0};
+    bool binary = false;
     enum ps_status status = PS_OK;
     while (n_lines < HEAD_LINES && used < HEAD_BYTES) {
         status = ps_learning_next(learning, &line, err);
@@ -218,6 +219,7 @@ static enum ps_status read_head(struct ps_learning *learning, struct ps_line lin
             break;
         }
         if (line.kind != PS_LINE_TEXT) {
+            binary = binary || line.kind == PS_LINE_BINARY;
             continue;
         }
         char *text = ps_mem_grow(learning->options->mem, PS_MEM_DATA, learning->head_text,
@@ -238,8 +240,9 @@ static enum ps_status read_head(struct ps_learning *learning, struct ps_line lin
     learning->head =
         (struct ps_head){.lines = lines, .n_lines = n_lines, .whole = line.kind == PS_LINE_END};
     if (status == PS_OK && n_lines == 0) {
-        return ps_fail(err, PS_ERR_INVALID, "'%s' holds no lines of text",
-                       learning->source->files[0].path);
+        return ps_fail(err, PS_ERR_INVALID, "'%s' holds no lines of text%s",
+                       learning->source->files[0].path,
+                       binary ? ", but bytes 0 (images are read by --format idx)" : "");
     }
     return status;
 }
@@ -258,6 +261,33 @@ static enum ps_status pick_format(struct ps_learning *learning, char why[WHY_BYT
     }
     enum ps_status status = ps_format_guess(&learning->head, format, why, WHY_BYTES, err);
     return status == PS_OK ? PS_OK : ps_wrap(err, status, "'%s'", learning->source->files[0].path);
+}
+
+/* A flag that means nothing for the format is a mistake of somebody. */
+static enum ps_status check_flags(const struct ps_learning *learning, struct ps_error *err)
+{
+    const struct ps_learn_options *options = learning->options;
+    const struct ps_format *format = learning->description->format;
+    bool table = format->header != NULL;
+    const struct {
+        const char *flag;
+        bool wrong;
+    } flags[] = {
+        {"--label", options->label != NULL && !table},
+        {"--categorical", options->categorical != NULL && !table},
+        {"--numeric", options->numeric != NULL && !table},
+        {"--ignore", options->ignore != NULL && !table},
+        {"--header", options->header != PS_CHOICE_AUTO && !table},
+        {"--index-base", options->zero_based != PS_CHOICE_AUTO && format != &ps_format_libsvm},
+        {"--standardize", options->standardize == PS_CHOICE_YES && format == &ps_format_criteo},
+    };
+    for (size_t i = 0; i < PS_ARRAY_LEN(flags); i++) {
+        if (flags[i].wrong) {
+            return ps_fail(err, PS_ERR_INVALID, "%s has no meaning for %s data ('%s')",
+                           flags[i].flag, format->name, learning->source->files[0].path);
+        }
+    }
+    return PS_OK;
 }
 
 static void say(struct ps_learning *learning, const char *why)
@@ -280,6 +310,9 @@ static enum ps_status learn(struct ps_learning *learning, struct ps_error *err)
     enum ps_status status = read_head(learning, lines, err);
     if (status == PS_OK) {
         status = pick_format(learning, why, err);
+    }
+    if (status == PS_OK) {
+        status = check_flags(learning, err);
     }
     if (status == PS_OK && options->labels != NULL && description->task != PS_TASK_NUMBER) {
         status = ps_labels_give(&description->labels, options->labels, err);

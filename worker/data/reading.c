@@ -108,7 +108,8 @@ static enum ps_status parse_line(struct ps_parse *parse, struct ps_error *err)
     case PS_LINE_TOO_LONG:
         return ps_fail(err, PS_ERR_INVALID, "the line is longer than %u bytes", PS_LINE_BYTES_MAX);
     case PS_LINE_BINARY:
-        return ps_fail(err, PS_ERR_INVALID, "expected text, found a byte 0: a damaged file?");
+        return ps_fail(err, PS_ERR_INVALID,
+                       "expected text, found a byte 0: a damaged file, or UTF-16?");
     case PS_LINE_END: break;
     }
     PS_UNREACHABLE("the end of a part is no line");

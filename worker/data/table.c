@@ -47,24 +47,17 @@ static bool is_infinite(const struct ps_cell *cell)
            (n == 8 && strncasecmp(text, "infinity", 8) == 0);
 }
 
-/* Cell number `place` of a line. */
-static bool cell_at(const struct ps_line *line, char delimiter, uint32_t place, struct ps_cell *ret)
+/* Is there a cell that says something in line 0, and a number below it in line `i`? */
+static bool number_below(const struct ps_head *head, char delimiter, uint32_t i)
 {
+    const struct ps_line *first = &head->lines[0];
+    const struct ps_line *line = &head->lines[i];
+    struct ps_cells names = ps_cells_of(first->text, first->n_bytes, delimiter);
     struct ps_cells cells = ps_cells_of(line->text, line->n_bytes, delimiter);
-    for (uint32_t i = 0; ps_cells_next(&cells, ret); i++) {
-        if (i == place) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Is one of the other lines' cells in this column a number? */
-static bool numbers_below(const struct ps_head *head, char delimiter, uint32_t column)
-{
+    struct ps_cell name;
     struct ps_cell cell;
-    for (uint32_t i = 1; i < head->n_lines; i++) {
-        if (cell_at(&head->lines[i], delimiter, column, &cell) && is_number(&cell)) {
+    while (ps_cells_next(&names, &name) && ps_cells_next(&cells, &cell)) {
+        if (is_number(&cell) && !ps_is_missing(name.text, name.n_bytes)) {
             return true;
         }
     }
@@ -79,26 +72,23 @@ static enum ps_status decide_header(struct ps_learning *learning, char delimiter
     const struct ps_line *first = &learning->head.lines[0];
     struct ps_cells cells = ps_cells_of(first->text, first->n_bytes, delimiter);
     struct ps_cell cell;
-    bool names = false;
     *header = learning->options->header == PS_CHOICE_YES;
     if (learning->options->header != PS_CHOICE_AUTO) {
         return PS_OK;
     }
-    for (uint32_t i = 0; ps_cells_next(&cells, &cell); i++) {
+    while (ps_cells_next(&cells, &cell)) {
         if (is_number(&cell)) {
             return PS_OK;
         }
-        names = names || (!ps_is_missing(cell.text, cell.n_bytes) &&
-                          numbers_below(&learning->head, delimiter, i));
     }
-    if (!names) {
-        return ps_fail(err, PS_ERR_INVALID,
-                       "'%s': whether the first line is a header cannot be told: say so by "
-                       "--header yes or --header no",
-                       learning->source->files[0].path);
+    for (uint32_t i = 1; i < learning->head.n_lines && !*header; i++) {
+        *header = number_below(&learning->head, delimiter, i);
     }
-    *header = true;
-    return PS_OK;
+    return *header ? PS_OK
+                   : ps_fail(err, PS_ERR_INVALID,
+                             "'%s': whether the first line is a header cannot be told: say so by "
+                             "--header yes or --header no",
+                             learning->source->files[0].path);
 }
 
 static enum ps_status name_column(struct ps_learning *learning, const struct ps_cell *cell,

@@ -161,6 +161,11 @@ static const struct {
     {"twice the same name", "x,x,y\n1,2,0\n", {0}, "both called 'x'"},
     {"a header or not", "a,b\nc,d\n", {0}, "say so by --header yes or --header no"},
     {"two labels", "label,class,x\n1,2,3\n", {0}, "several columns are named like a label"},
+    {"a constant label", "1,2\n1,3\n", {0}, "all labels are '1'"},
+    {"a base for a table",
+     "1,2\n0,3\n",
+     {.zero_based = PS_CHOICE_NO},
+     "--index-base has no meaning"},
     {"one column", "1\n2\n", {.format = "csv"}, "expected 2 to 16384 columns, found 1"},
     {"commas and tabs", "1,2\t3\n0,2\t3\n", {0}, "look like csv and like tsv: say which"},
 };

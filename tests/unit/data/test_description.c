@@ -152,6 +152,30 @@ START_TEST(a_damaged_description_is_refused_and_leaves_nothing)
 }
 END_TEST
 
+START_TEST(every_refused_allocation_is_reported_and_leaves_nothing)
+{
+    enum ps_status status = PS_ERR_NOMEM;
+    int64_t k = 0;
+    for (; status != PS_OK && k < 50; k++) {
+        struct ps_mem mem;
+        struct ps_description *description = NULL;
+        char *text = NULL;
+        ps_mem_init(&mem);
+        mem.fail_after = k;
+        status = ps_description_read(&mem, GOOD, strlen(GOOD), &description, NULL);
+        if (status == PS_OK) {
+            status = ps_description_write(description, &text, NULL);
+        }
+        ck_assert_msg(status == PS_OK || status == PS_ERR_NOMEM, "k %d: %d", (int)k, (int)status);
+        ps_mem_free(text);
+        ps_description_destroy(description);
+        ck_assert_uint_eq(mem.used[PS_MEM_DATA], 0);
+    }
+    ck_assert_int_eq(status, PS_OK);
+    ck_assert_int_gt(k, 5);
+}
+END_TEST
+
 START_TEST(every_prefix_of_a_description_is_refused)
 {
     for (size_t n = 0; n < strlen(GOOD); n++) {
@@ -259,6 +283,7 @@ Suite *suite_description(void)
     tcase_add_loop_test(tcase, a_description_survives_its_text, 0, (int)PS_ARRAY_LEN(sets));
     tcase_add_loop_test(tcase, a_damaged_description_is_refused_and_leaves_nothing, 0,
                         (int)PS_ARRAY_LEN(lies));
+    tcase_add_test(tcase, every_refused_allocation_is_reported_and_leaves_nothing);
     tcase_add_test(tcase, every_prefix_of_a_description_is_refused);
     tcase_add_test(tcase, a_stored_description_reads_the_same_rows);
     tcase_add_loop_test(tcase, a_decimal_comma_in_the_locale_changes_nothing, 0,

@@ -244,6 +244,14 @@ START_TEST(the_format_is_told_by_the_first_lines)
     put("file", "\n\n");
     ck_assert_int_eq(rig_read(&rig, path, &result, &err), PS_ERR_INVALID);
     ck_assert_ptr_nonnull(strstr(err.text, "holds no lines of text"));
+    temp_folder_put(&folder, "file", (const uint8_t *)"\0\0\10\3\0", 5);
+    ck_assert_int_eq(rig_read(&rig, path, &result, &err), PS_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(err.text, "images are read by --format idx"));
+    put("file", "1 1:1\n0 2:1\n");
+    rig.learn.label = "y";
+    ck_assert_int_eq(rig_read(&rig, path, &result, &err), PS_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(err.text, "--label has no meaning for libsvm data"));
+    rig.learn.label = NULL;
     rig.learn.format = "parquet";
     put("file", "1 1:1\n0 1:1\n");
     ck_assert_int_eq(rig_read(&rig, path, &result, &err), PS_ERR_INVALID);

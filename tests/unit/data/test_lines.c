@@ -272,6 +272,43 @@ START_TEST(from_the_second_part_on_nothing_is_allocated)
 }
 END_TEST
 
+/* A packed file with a line that needs a larger buffer. */
+START_TEST(every_refused_allocation_is_reported_and_leaves_nothing)
+{
+    size_t n = PS_STREAM_BYTES * 3;
+    char *text = malloc(n);
+    uint8_t *packed = malloc(n);
+    ck_assert(text != NULL && packed != NULL);
+    memset(text, 'x', n);
+    text[5] = '\n';
+    size_t n_packed = _i == 0 ? pack_gzip((const uint8_t *)text, n, packed, n)
+                              : ZSTD_compress(packed, n, text, n, 3);
+    struct ps_source *source = put(packed, n_packed);
+    free(text);
+    free(packed);
+    enum ps_status status = PS_ERR_NOMEM;
+    int64_t k = 0;
+    for (; status != PS_OK && k < 50; k++) {
+        struct ps_mem mem;
+        ps_mem_init(&mem);
+        mem.fail_after = k;
+        struct ps_lines *lines = ps_lines_create(&mem, source);
+        struct ps_line line = {0};
+        status =
+            lines == NULL ? PS_ERR_NOMEM : ps_lines_start(lines, ps_source_whole(source, 0), NULL);
+        do {
+            status = status == PS_OK ? ps_lines_next(lines, &line, NULL) : status;
+        } while (status == PS_OK && line.kind != PS_LINE_END);
+        ck_assert_msg(status == PS_OK || status == PS_ERR_NOMEM, "k %d: %d", (int)k, (int)status);
+        ps_lines_destroy(lines);
+        ck_assert_uint_eq(mem.used[PS_MEM_DATA], 0);
+    }
+    ck_assert_int_eq(status, PS_OK);
+    ck_assert_int_gt(k, 5);
+    ps_source_close(source);
+}
+END_TEST
+
 Suite *suite_lines(void)
 {
     Suite *suite = suite_create("lines");
@@ -285,6 +322,7 @@ Suite *suite_lines(void)
     tcase_add_loop_test(tcase, long_lines_are_whole_and_too_long_ones_a_fault, 0, 6);
     tcase_add_test(tcase, a_message_names_the_line_of_the_file_from_any_part);
     tcase_add_test(tcase, a_file_that_became_shorter_is_told);
+    tcase_add_loop_test(tcase, every_refused_allocation_is_reported_and_leaves_nothing, 0, 2);
     tcase_add_test(tcase, from_the_second_part_on_nothing_is_allocated);
     suite_add_tcase(suite, tcase);
     return suite;
