@@ -275,7 +275,7 @@ END_TEST
 /* A packed file with a line that needs a larger buffer. */
 START_TEST(every_refused_allocation_is_reported_and_leaves_nothing)
 {
-    size_t n = PS_STREAM_BYTES * 3;
+    size_t n = 3 * (size_t)PS_STREAM_BYTES;
     char *text = malloc(n);
     uint8_t *packed = malloc(n);
     ck_assert(text != NULL && packed != NULL);
