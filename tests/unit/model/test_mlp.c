@@ -14,6 +14,7 @@
 #include "model/model.h"
 #include "model/xent.h"
 #include "num/blas.h"
+#include "suites.h"
 
 enum {
     WIDTH_MAX = 16,
@@ -287,7 +288,7 @@ START_TEST(cross_entropy_survives_any_size_of_logit)
 }
 END_TEST
 
-static Suite *suite_mlp(void)
+Suite *suite_mlp(void)
 {
     Suite *suite = suite_create("mlp");
     TCase *tcase = tcase_create("core");
@@ -302,5 +303,3 @@ static Suite *suite_mlp(void)
     suite_add_tcase(suite, tcase);
     return suite;
 }
-
-PS_TEST_MAIN(suite_mlp)

@@ -1,0 +1,5 @@
+/* main.c — see suites.h. */
+#include "lib/test_main.h"
+#include "suites.h"
+
+PS_TEST_MAIN(suite_mlp, suite_unique, suite_sparse_models)

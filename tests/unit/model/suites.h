@@ -1,0 +1,12 @@
+#ifndef PS_TESTS_UNIT_MODEL_SUITES_H
+#define PS_TESTS_UNIT_MODEL_SUITES_H
+/*
+ * suites.h — the suites of this folder, one per file.
+ */
+#include <check.h>
+
+Suite *suite_mlp(void);
+Suite *suite_unique(void);
+Suite *suite_sparse_models(void);
+
+#endif
