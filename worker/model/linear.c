@@ -40,7 +40,7 @@ static enum ps_status linear_create(const struct ps_sparse_model_params *params,
     model->sparse[0] = ps_row_table("linear.weight", 1, 0.0f, params->seed);
     model->n_dense = 1;
     model->dense[0] = ps_bias_table("linear.bias", 1, params->seed);
-    model->sparse[0].preset = (struct ps_optim_preset){.optimizer = "adagrad", .rate = 0.1f};
+    model->sparse[0].preset = (struct ps_optim_preset){.optimizer = "adam", .rate = 0.5f};
     model->dense_preset = model->sparse[0].preset;
     *ret = model;
     return PS_OK;

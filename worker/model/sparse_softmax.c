@@ -55,7 +55,7 @@ static enum ps_status softmax_create(const struct ps_sparse_model_params *params
         .n_lists = 1,
         .n_sparse = 1,
         .sparse = {ps_row_table("softmax.weight", params->n_classes, 0.0f, params->seed)},
-        .dense_preset = {.optimizer = "adagrad", .rate = 0.1f},
+        .dense_preset = {.optimizer = "adagrad", .rate = 0.1f, .l2 = 3e-4f},
         .n_dense = 1,
         .dense = {ps_bias_table("softmax.bias", params->n_classes, params->seed)},
     };

@@ -203,7 +203,8 @@ static enum ps_status wide_deep_create(const struct ps_sparse_model_params *para
         ps_row_table("wide_deep.embedding", wd->rank, INIT_SCALE, params->seed);
     model->n_dense = 2 * wd->stack.n_layers;
     ps_stack_tables(&wd->stack, "wide_deep", params->seed, model->dense);
-    model->dense_preset = (struct ps_optim_preset){.optimizer = "adagrad", .rate = 0.1f};
+    model->dense_preset =
+        (struct ps_optim_preset){.optimizer = "adagrad", .rate = 0.02f, .l2 = 1e-3f};
     model->sparse[WIDE].preset = model->dense_preset;
     model->sparse[EMBEDDING].preset = model->dense_preset;
     *ret = model;

@@ -2,4 +2,4 @@
 #include "lib/test_main.h"
 #include "suites.h"
 
-PS_TEST_MAIN(suite_metrics, suite_mlp, suite_unique, suite_sparse_models)
+PS_TEST_MAIN(suite_learn, suite_metrics, suite_mlp, suite_unique, suite_sparse_models)

@@ -5,6 +5,7 @@
  */
 #include <check.h>
 
+Suite *suite_learn(void);
 Suite *suite_metrics(void);
 Suite *suite_mlp(void);
 Suite *suite_unique(void);

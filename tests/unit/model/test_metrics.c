@@ -1,4 +1,4 @@
-/* test_metrics.c — areas against all pairs, figures against hand-made ones, parts against wholes. */
+/* test_metrics.c — areas against all pairs, figures made by hand, parts against wholes. */
 #include <math.h>
 #include <stdlib.h>
 
