@@ -1,6 +1,6 @@
 /*
  * docs.c — docs KIND [PROGRAM]: print a manual page or a completion; run by the build. KIND is man,
- * bash, zsh or fish with a program of the job, or man-config.
+ * bash, zsh or fish with a program, or man-config.
  */
 #include "docs.h"
 
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "conf/job.h"
+#include "datagen_options.h"
 
 const struct ps_option *docs_next_row(struct docs_rows *rows)
 {
@@ -54,7 +55,7 @@ static const struct ps_program *find(const char *name)
             return ps_job_programs[i];
         }
     }
-    return NULL;
+    return strcmp(datagen_program.name, name) == 0 ? &datagen_program : NULL; /* Not of a job. */
 }
 
 int main(int argc, char **argv)

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "conf/job.h"
 #include "conf/value.h"
 #include "docs.h"
 
@@ -98,9 +99,9 @@ static void print_exits(const struct ps_program *program)
 static void print_see_also(const struct ps_program *program)
 {
     (void)printf(".Sh SEE ALSO\n");
-    for (size_t i = 0; program->job[i] != NULL; i++) {
-        if (program->job[i] != program) {
-            (void)printf(".Xr %s 1 ,\n", program->job[i]->name);
+    for (size_t i = 0; ps_job_programs[i] != NULL; i++) {
+        if (ps_job_programs[i] != program) {
+            (void)printf(".Xr %s 1 ,\n", ps_job_programs[i]->name);
         }
     }
     (void)printf(".Xr ps-config 5\n");

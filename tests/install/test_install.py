@@ -107,8 +107,8 @@ class Library(unittest.TestCase):
         self.assertTrue(os.path.islink(self.library))
 
     def test_it_is_looked_for_nowhere_special(self):
-        for path in [self.library, *map(prefix.program, ("ps-run", "ps-server", "ps-worker",
-                                                         "psctl"))]:
+        for path in [self.library, *map(prefix.program, ("ps-datagen", "ps-run", "ps-server",
+                                                         "ps-worker", "psctl"))]:
             with self.subTest(path=path):
                 for tag in ("RPATH", "RUNPATH"):
                     self.assertEqual(installed.dynamic(path, tag), [])
@@ -345,9 +345,9 @@ class Failures(Cluster):
 
 
 class Programs(Cluster):
-    def test_the_four_programs_are_installed_and_say_their_version(self):
-        self.assertEqual(sorted(os.listdir(prefix.bin)), ["ps-run", "ps-server", "ps-worker",
-                                                          "psctl"])
+    def test_the_five_programs_are_installed_and_say_their_version(self):
+        self.assertEqual(sorted(os.listdir(prefix.bin)), ["ps-datagen", "ps-run", "ps-server",
+                                                          "ps-worker", "psctl"])
         for name in os.listdir(prefix.bin):
             self.assertIn(prefix.pkg_config("--modversion").strip(),
                           installed.command(prefix.program(name), "--version"))
