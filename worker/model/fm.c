@@ -144,7 +144,7 @@ static enum ps_status fm_create(const struct ps_sparse_model_params *params,
     model->n_dense = 1;
     model->dense[0] = ps_bias_table("fm.bias", 1, params->seed);
     model->dense_preset =
-        (struct ps_optim_preset){.optimizer = "adagrad", .rate = 0.1f, .l2 = 1e-3f};
+        (struct ps_optim_preset){.optimizer = "adagrad", .rate = 0.05f, .l2 = 1e-3f};
     model->sparse[LINEAR].preset = model->dense_preset;
     model->sparse[FACTOR].preset = model->dense_preset;
     *ret = model;

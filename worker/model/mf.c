@@ -123,7 +123,8 @@ static enum ps_status mf_create(const struct ps_sparse_model_params *params,
     model->sparse[ITEM].list = ITEM;
     model->n_dense = 1;
     model->dense[0] = ps_bias_table("mf.mean", 1, params->seed);
-    model->dense_preset = (struct ps_optim_preset){.optimizer = "adagrad", .rate = 0.1f};
+    model->dense_preset =
+        (struct ps_optim_preset){.optimizer = "adagrad", .rate = 0.05f, .l2 = 1e-3f};
     model->sparse[USER].preset = model->dense_preset;
     model->sparse[ITEM].preset = model->dense_preset;
     *ret = model;
