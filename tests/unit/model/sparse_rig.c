@@ -42,6 +42,11 @@ static float quantum(struct ps_rng *rng)
     return (float)((int)ps_rng_below(rng, 257) - 128) * 0x1p-8f;
 }
 
+static uint16_t draw_field(struct ps_rng *rng)
+{
+    return (uint16_t)ps_rng_below(rng, RIG_FIELDS);
+}
+
 static void add(struct rig *rig, size_t *n, uint64_t key, uint16_t field)
 {
     rig->keys[*n] = key * 0x123456789abcdefull;
@@ -53,9 +58,10 @@ static void make_pairs(struct rig *rig, struct ps_rng *rng)
 {
     size_t n = 0;
     for (size_t row = 0; row < RIG_ROWS; row++) {
-        uint16_t first = (uint16_t)ps_rng_below(rng, RIG_FIELDS);
-        add(rig, &n, ps_rng_below(rng, RIG_KEYS), first);
-        add(rig, &n, ps_rng_below(rng, RIG_KEYS), (uint16_t)ps_rng_below(rng, RIG_FIELDS));
+        for (int i = 0; i < 2; i++) {
+            uint16_t field = draw_field(rng);
+            add(rig, &n, ps_rng_below(rng, RIG_KEYS), field);
+        }
         rig->begin[row + 1] = n;
     }
 }
@@ -78,7 +84,8 @@ static void make_odd(struct rig *rig, struct ps_rng *rng)
             break;
         default:
             for (uint64_t i = ps_rng_below(rng, RIG_ROW_FEATURES); i < RIG_ROW_FEATURES; i++) {
-                add(rig, &n, ps_rng_below(rng, RIG_KEYS), (uint16_t)ps_rng_below(rng, RIG_FIELDS));
+                uint16_t field = draw_field(rng);
+                add(rig, &n, ps_rng_below(rng, RIG_KEYS), field);
             }
         }
         rig->begin[row + 1] = n;

@@ -5,14 +5,12 @@
  *
  * Rows: an empty one, one of one feature, a key twice in a row, a key under two fields, a value of
  * 0, and some by chance; for mf pairs, the item sometimes first. Weights are multiples of 2^-8, so
- * that adding RIG_H to one is exact.
+ * that adding a power of 2 to one is exact.
  */
 #include "base/mem.h"
 #include "base/rng.h"
 #include "lib/test_main.h"
 #include "model/sparse_batch.h"
-
-#define RIG_H 0x1p-7
 
 enum {
     RIG_ROWS = 12,
