@@ -355,6 +355,9 @@ struct ps_metrics_result learn(const struct learn_options *options, const struct
         learn_data_deinit(&order);
     }
     struct ps_metrics_result result = judge(&learner, test);
+    for (size_t i = 0; options->ret_n_zeros != NULL && i < n_keys; i++) {
+        *options->ret_n_zeros += learner.sparse[0].weights[i] == 0.0f;
+    }
     learner_deinit(&learner);
     return result;
 }

@@ -43,6 +43,7 @@ struct learn_options {
     float rate_end; /* The rate falls linearly to this share of itself; 0: it stays. */
     bool sum;       /* Gradients of the sum of the losses, not of the mean. */
     uint64_t seed;
+    uint64_t *ret_n_zeros; /* Weights of the first sparse table that end as 0; NULL: not counted. */
 };
 
 /** Train on one set, judge on another. */

@@ -109,11 +109,16 @@ START_TEST(ftrl_on_sums_learns_and_its_l1_drops_noise)
         .epochs = 5,
         .sum = true,
     };
+    uint64_t n_zeros[2] = {0, 0};
+    options.ret_n_zeros = &n_zeros[0];
     double plain = run(&options, &sets).log_loss;
+    options.ret_n_zeros = &n_zeros[1];
     options.preset.l1 = 20.0f;
     double sparse = run(&options, &sets).log_loss;
     ck_assert_double_lt(plain, best + 0.06); /* 200 weights of noise cost something. */
-    ck_assert_double_lt(sparse, plain);
+    ck_assert_double_lt(sparse, plain + 0.02);
+    ck_assert_uint_lt(n_zeros[0], 80);  /* Keys 30 to 99 mean nothing. */
+    ck_assert_uint_gt(n_zeros[1], 180); /* And 100 to 299 are noise. */
     sets_deinit(&sets);
 }
 END_TEST
