@@ -65,7 +65,7 @@ static double make_clicks(struct sets *sets, uint32_t n_noise)
         double z = -1.0;
         for (uint16_t field = 0; field < 3; field++) {
             uint64_t id = ps_rng_below(&rng, 10);
-            learn_add(set_of(sets, row), 10u * field + id, 1.0f, field);
+            learn_add(set_of(sets, row), 10 * (uint64_t)field + id, 1.0f, field);
             z += 1.5 * (double)ps_rng_normal(ps_rng_at(7, field, id));
         }
         for (uint32_t i = 0; i < n_noise; i++) {
