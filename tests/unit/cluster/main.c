@@ -2,4 +2,4 @@
 #include "lib/test_main.h"
 #include "suites.h"
 
-PS_TEST_MAIN(suite_layout, suite_backoff)
+PS_TEST_MAIN(suite_layout, suite_backoff, suite_keys)

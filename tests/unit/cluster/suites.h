@@ -7,5 +7,6 @@
 
 Suite *suite_layout(void);
 Suite *suite_backoff(void);
+Suite *suite_keys(void);
 
 #endif
