@@ -7,6 +7,7 @@
 
 Suite *suite_data_msg(void);
 Suite *suite_damage(void);
+Suite *suite_keys(void);
 Suite *suite_pack(void);
 Suite *suite_pb(void);
 
