@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-enum ps_status ps_optim_check_common(const char *rule, const struct ps_optim_params *params,
-                                     struct ps_error *err)
+enum ps_status ps_optim_check_rate(const char *rule, const struct ps_optim_params *params,
+                                   struct ps_error *err)
 {
     if (!(params->lr > 0.0f) || !isfinite(params->lr)) {
         return ps_fail(err, PS_ERR_INVALID, "%s: learning rate must be > 0, got %g", rule,
@@ -15,6 +15,21 @@ enum ps_status ps_optim_check_common(const char *rule, const struct ps_optim_par
                        (double)params->l2);
     }
     return PS_OK;
+}
+
+enum ps_status ps_optim_check_common(const char *rule, const struct ps_optim_params *params,
+                                     struct ps_error *err)
+{
+    if (!(params->l1 == 0.0f)) {
+        return ps_fail(err, PS_ERR_INVALID, "%s: knows no l1, got %g; use l2, or the rule ftrl",
+                       rule, (double)params->l1);
+    }
+    if (!(params->beta == 0.0f)) {
+        return ps_fail(err, PS_ERR_INVALID,
+                       "%s: knows no beta, got %g; it belongs to the rule ftrl", rule,
+                       (double)params->beta);
+    }
+    return ps_optim_check_rate(rule, params, err);
 }
 
 enum ps_status ps_optim_check_decay(const char *rule, const char *name, float value,

@@ -9,6 +9,10 @@
 
 /** Refuse a rate that is not > 0, a negative l2, and either of them infinite. */
 PS_MUST_CHECK enum ps_status
+ps_optim_check_rate(const char *rule, const struct ps_optim_params *params, struct ps_error *err);
+
+/** As above, for rules that are not proximal: l1 and beta, which they would not read, as well. */
+PS_MUST_CHECK enum ps_status
 ps_optim_check_common(const char *rule, const struct ps_optim_params *params, struct ps_error *err);
 
 /** Refuse a decay factor outside [0, 1). */

@@ -8,6 +8,7 @@
  * Every element's result depends on that element alone, and no libm function but sqrtf is used, so
  * the bits are the same on every machine, with any compiler, however a page is cut into runs.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,7 +23,9 @@ struct ps_optim_params {
     float beta2;        /* [0, 1). Decay of the mean squared gradient. */
     float epsilon;      /* > 0. Added to divisors. */
     float weight_decay; /* >= 0. Decoupled from the gradient; adamw only. */
-    float l2;           /* >= 0. l2 * w is added to the gradient, by every rule. */
+    float l2;           /* >= 0. l2 * w is added to the gradient, but by proximal rules. */
+    float l1;           /* >= 0. Weights below its pull are exactly 0; ftrl only. */
+    float beta;         /* > 0. Keeps first steps small; ftrl only. */
 };
 
 /* Counters of one page that belong to its optimizer state. All zero is the start. */
@@ -32,7 +35,7 @@ struct ps_optim_page {
     double beta2_power; /* beta2^t */
 };
 
-/* What is the same for all elements of one update of one page. */
+/* What is the same for all elements of one update of one page (or row: optim/rows.h). */
 struct ps_optim_step {
     const struct ps_optim_params *params;
     float rate;         /* Effective learning rate of this step. */
@@ -48,6 +51,7 @@ struct ps_optim {
     const char *help;        /* One line for --help and the dashboard. */
     uint32_t version;        /* Raise when the layout of `state` changes. */
     uint32_t state_per_elem; /* Floats of optimizer state kept per weight. */
+    bool proximal;           /* l1 and l2 act on the weight in closed form: it can be exactly 0. */
     struct ps_optim_params defaults; /* What the rule uses when a table says nothing. */
 
     /** Refuse parameters that cannot work. Called once, at table creation. */

@@ -11,7 +11,8 @@
     X(momentum)          \
     X(adagrad)           \
     X(adam)              \
-    X(adamw)
+    X(adamw)             \
+    X(ftrl)
 
 #define X(name) extern const struct ps_optim ps_optim_##name;
 PS_OPTIM_LIST(X)

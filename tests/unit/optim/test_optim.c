@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "lib/test_main.h"
 #include "optim/optim.h"
+#include "optim/rows.h"
 
 #define N_STEPS 3
 
@@ -73,6 +74,154 @@ START_TEST(rules_give_their_oracle_values)
 }
 END_TEST
 
+/*
+ * Values published for each rule, on rows: t is the row's. adam is adamw without decay, computed in
+ * double by the formula.
+ */
+START_TEST(rules_give_their_oracle_values_on_rows)
+{
+    static const struct {
+        const char *rule;
+        struct ps_optim_params params;
+        float rate;
+        float start;
+        float grads[4];
+        double weights[4];
+    } rows[] = {
+        {.rule = "ftrl",
+         .params = {.lr = 0.1f, .beta = 1.0f, .l1 = 0.5f, .l2 = 0.1f},
+         .rate = 0.1f,
+         .grads = {1.0f, -0.5f, 2.0f, 2.0f},
+         .weights = {-0.0248756219, -0.0013797566, -0.0619621745, -0.1113280541}},
+        {.rule = "adamw",
+         .params =
+             {.lr = 1.0f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f, .weight_decay = 0.1f},
+         .rate = 0.01f,
+         .start = 1.0f,
+         .grads = {0.5f, -1.0f, 0.25f},
+         .weights = {0.9890000002, 0.9916720354, 0.9920472700}},
+        {.rule = "adam",
+         .params = {.lr = 1.0f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f},
+         .rate = 0.01f,
+         .start = 1.0f,
+         .grads = {0.5f, 0.5f, 0.5f},
+         .weights = {0.99, 0.98, 0.97}},
+        {.rule = "adagrad",
+         .params = {.lr = 1.0f, .epsilon = 1e-8f},
+         .rate = 0.1f,
+         .start = 1.0f,
+         .grads = {0.5f, -1.0f, 0.25f},
+         .weights = {0.9, 0.9894427191, 0.9676209015}},
+        {.rule = "momentum",
+         .params = {.lr = 1.0f, .momentum = 0.9f},
+         .rate = 0.1f,
+         .start = 1.0f,
+         .grads = {0.5f, -1.0f, 0.25f},
+         .weights = {0.95, 1.005, 1.0295}},
+        {.rule = "sgd",
+         .params = {.lr = 1.0f},
+         .rate = 0.1f,
+         .start = 1.0f,
+         .grads = {0.5f, -1.0f, 0.25f},
+         .weights = {0.95, 1.05, 1.025}},
+    };
+    static struct ps_optim_rows of_table;
+    for (size_t r = 0; r < PS_ARRAY_LEN(rows); r++) {
+        struct ps_optim_row_step step = {
+            .rows = &of_table, .rate = rows[r].rate, .scale = 1.0f, .width = 1};
+        float weight = rows[r].start;
+        float state[2] = {0};
+        ck_assert_int_eq(ps_optim_find(rows[r].rule)->check(&rows[r].params, NULL), PS_OK);
+        ps_optim_rows_init(&of_table, ps_optim_find(rows[r].rule), &rows[r].params);
+        for (size_t s = 0; s < 4 && rows[r].weights[s] != 0.0; s++) {
+            uint8_t grad[sizeof(float)];
+            memcpy(grad, &rows[r].grads[s], sizeof(grad));
+            ps_optim_row_apply(&step, s + 1, &weight, state, grad);
+            ck_assert_msg(fabs((double)weight - rows[r].weights[s]) < 4e-7,
+                          "%s: step %zu gives %.10f, not %.10f", rows[r].rule, s, (double)weight,
+                          rows[r].weights[s]);
+        }
+    }
+}
+END_TEST
+
+/* What l1 holds down is exactly 0, and comes back when its gradients add up. */
+START_TEST(ftrl_gives_weights_that_are_exactly_zero)
+{
+    struct ps_optim_params params = {.lr = 0.1f, .beta = 1.0f, .l1 = 1.0f};
+    struct ps_optim_page page = {0};
+    float weight = 0.0f;
+    float state[2] = {0};
+    const float grads[] = {0.6f, -0.6f, 0.9f, 0.9f, -0.9f};
+    const bool zero[] = {true, true, true, false, true};
+    for (size_t s = 0; s < PS_ARRAY_LEN(grads); s++) {
+        uint8_t grad[sizeof(float)];
+        memcpy(grad, &grads[s], sizeof(grad));
+        ps_optim_page_next(&page, &params);
+        struct ps_optim_step step = ps_optim_step_of(&params, &page, 0.1f, 1.0f);
+        step.stride = 1;
+        ps_optim_find("ftrl")->apply(&step, &weight, &weight, state, grad, 1);
+        ck_assert_msg((weight == 0.0f) == zero[s], "step %zu: %g", s, (double)weight);
+    }
+}
+END_TEST
+
+/* Ten thousand steps in double, from a weight that is not 0 and with large sums of squares. */
+START_TEST(ftrl_follows_a_reference_in_double)
+{
+    struct ps_optim_params params = {.lr = 0.1f, .beta = 1.0f, .l1 = 0.25f, .l2 = 0.125f};
+    struct ps_optim_page page = {0};
+    double alpha = (double)0.1f;
+    float weight = 0.5f;
+    float state[2] = {0};
+    double w = 0.5;
+    double z = -(0.5 * (1.0 / alpha + 0.125) + 0.25);
+    double q = 0.0;
+    for (uint64_t t = 0; t < 10000; t++) {
+        float g = ps_rng_normal(ps_rng_at(1, 2, t)) + 0.125f;
+        uint8_t grad[sizeof(float)];
+        memcpy(grad, &g, sizeof(grad));
+        ps_optim_page_next(&page, &params);
+        struct ps_optim_step step = ps_optim_step_of(&params, &page, 0.1f, 1.0f);
+        step.stride = 1;
+        ps_optim_find("ftrl")->apply(&step, &weight, &weight, state, grad, 1);
+
+        double square = (double)g * (double)g;
+        z += (double)g - (sqrt(q + square) - sqrt(q)) / alpha * w;
+        q += square;
+        double beyond = fabs(z) - 0.25;
+        w = beyond <= 0.0 ? 0.0 : -copysign(beyond, z) / ((1.0 + sqrt(q)) / alpha + 0.125);
+        ck_assert_msg(fabs((double)weight - w) < 1e-5 + 1e-4 * fabs(w), "t %u: %.9f, not %.9f",
+                      (unsigned)t, (double)weight, w);
+    }
+}
+END_TEST
+
+/* beta^t for any t, without pow(): products in double, each within a few hundred roundings. */
+START_TEST(powers_of_a_row_are_those_of_the_formula)
+{
+    static struct ps_optim_rows rows;
+    const float betas[] = {0.0f, 0.5f, 0.9f, 0.999f, 0.999999f};
+    const uint64_t ts[] = {1,     2,     3,     255,     256,       257,       1000,
+                           65535, 65536, 65537, 1000000, 123456789, UINT32_MAX};
+    for (size_t b = 0; b < PS_ARRAY_LEN(betas); b++) {
+        struct ps_optim_params params = {.beta1 = betas[b], .beta2 = betas[b]};
+        double product = 1.0;
+        ps_optim_rows_init(&rows, ps_optim_find("adam"), &params);
+        for (uint64_t t = 0; t < 256; t++, product *= (double)betas[b]) {
+            ck_assert(ps_optim_power(&rows.powers[0], t) == product);
+        }
+        for (size_t i = 0; i < PS_ARRAY_LEN(ts); i++) {
+            double want = pow((double)betas[b], (double)ts[i]);
+            double got = ps_optim_power(&rows.powers[1], ts[i]);
+            double slack = want < 1e-290 ? 1e-290 : 1e-9 * want;
+            ck_assert_msg(fabs(got - want) <= slack, "%g ^ %llu: %g, not %g", (double)betas[b],
+                          (unsigned long long)ts[i], got, want);
+        }
+    }
+}
+END_TEST
+
 /* A thousand steps of adam in double: the float rule must follow, bias correction included. */
 START_TEST(adam_follows_a_reference_in_double)
 {
@@ -126,7 +275,7 @@ START_TEST(rules_give_the_same_bits_with_any_compiler)
     } rows[] = {
         {"sgd", UINT64_C(0xbdb6cef56c43f735)},     {"momentum", UINT64_C(0xeeec2039a82fb8a0)},
         {"adagrad", UINT64_C(0x5db9899a6b185441)}, {"adam", UINT64_C(0x6b4e3f534143eb79)},
-        {"adamw", UINT64_C(0xc68a0d1db74dac29)},
+        {"adamw", UINT64_C(0xc68a0d1db74dac29)},   {"ftrl", UINT64_C(0xde8077ac8a387e8b)},
     };
     enum {
         N = 1003
@@ -196,7 +345,7 @@ START_TEST(rules_are_found_by_their_whole_name_only)
 {
     size_t n = 0;
     const struct ps_optim *const *all = ps_optim_all(&n);
-    const char *const names[] = {"sgd", "momentum", "adagrad", "adam", "adamw"};
+    const char *const names[] = {"sgd", "momentum", "adagrad", "adam", "adamw", "ftrl"};
     ck_assert_uint_ge(n, PS_ARRAY_LEN(names));
     for (size_t i = 0; i < PS_ARRAY_LEN(names); i++) {
         ck_assert_str_eq(all[i]->name, names[i]);
@@ -226,6 +375,13 @@ START_TEST(parameters_outside_their_range_are_refused_by_name)
         {"adam", "epsilon", {.lr = 1.0f, .beta1 = 0.9f, .beta2 = 0.9f}},
         {"adamw", "decay", {.lr = 1.0f, .epsilon = 1.0f, .weight_decay = -1.0f}},
         {"adamw", "decay", {.lr = 1.0f, .epsilon = 1.0f, .weight_decay = NAN}},
+        {"ftrl", "l1", {.lr = 1.0f, .beta = 1.0f, .l1 = -1.0f}},
+        {"ftrl", "l1", {.lr = 1.0f, .beta = 1.0f, .l1 = NAN}},
+        {"ftrl", "beta", {.lr = 1.0f}},
+        {"ftrl", "beta", {.lr = 1.0f, .beta = INFINITY}},
+        {"ftrl", "decay", {.lr = 1.0f, .beta = 1.0f, .weight_decay = 0.1f}},
+        {"adagrad", "l1", {.lr = 1.0f, .epsilon = 1.0f, .l1 = 0.1f}},
+        {"adam", "beta", {.lr = 1.0f, .epsilon = 1.0f, .beta = 0.1f}},
         {"sgd", "decay", {.lr = 1.0f, .weight_decay = 0.1f}},
         {"momentum", "decay", {.lr = 1.0f, .weight_decay = 0.1f}},
         {"adagrad", "decay", {.lr = 1.0f, .epsilon = 1.0f, .weight_decay = 0.1f}},
@@ -246,8 +402,12 @@ static Suite *suite_optim(void)
     Suite *suite = suite_create("optim");
     TCase *tcase = tcase_create("core");
     tcase_add_loop_test(tcase, rules_give_their_oracle_values, 0, (int)PS_ARRAY_LEN(oracles));
+    tcase_add_test(tcase, rules_give_their_oracle_values_on_rows);
+    tcase_add_test(tcase, ftrl_gives_weights_that_are_exactly_zero);
+    tcase_add_test(tcase, ftrl_follows_a_reference_in_double);
+    tcase_add_test(tcase, powers_of_a_row_are_those_of_the_formula);
     tcase_add_test(tcase, adam_follows_a_reference_in_double);
-    tcase_add_loop_test(tcase, rules_give_the_same_bits_with_any_compiler, 0, 5);
+    tcase_add_loop_test(tcase, rules_give_the_same_bits_with_any_compiler, 0, 6);
     tcase_add_test(tcase, the_counters_of_a_zeroed_page_are_powers_of_the_betas);
     tcase_add_test(tcase, adam_stays_finite_when_the_powers_have_vanished);
     tcase_add_test(tcase, rules_are_found_by_their_whole_name_only);
