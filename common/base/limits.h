@@ -23,6 +23,13 @@
 #define PS_BLOCK_FLOATS_MAX  (256u << 10) /* 1 MiB: one unary call's best size. */
 #define PS_BLOCK_FLOATS_STEP 1024u        /* Blocks are rounded to whole 4 KiB pages. */
 
+#define PS_ROW_FLOATS_MAX  4096u       /* Width of a sparse row: 16 KiB, far above embeddings. */
+#define PS_ROW_STATE_MAX   4u          /* Optimizer values per weight in a sparse row. */
+#define PS_SPARSE_ROWS_MAX (1u << 30)  /* Per table and slot; row numbers have 32 bits. */
+#define PS_ADMIT_AFTER_MAX 255u        /* Pushes before a key gets a row; counters are bytes. */
+#define PS_ADMIT_BYTES_MIN 64u         /* One cache line of counters. */
+#define PS_ADMIT_BYTES_MAX (64u << 20) /* Per table and slot: more than the rows they keep out. */
+
 #define PS_MESSAGE_BYTES_MAX  (4u << 20)  /* gRPC's default receive limit. */
 #define PS_CALL_PAYLOAD_BYTES (1u << 20)  /* A call is closed when it carries this. */
 #define PS_HEAD_BYTES_MAX     (64u << 10) /* Header of a data message, payload excluded. */

@@ -1,0 +1,85 @@
+#ifndef PS_SERVER_TABLE_SPARSE_IMPL_H
+#define PS_SERVER_TABLE_SPARSE_IMPL_H
+/*
+ * table/sparse_impl.h — rows in pages. Private to this folder.
+ *
+ * A row is four 32-bit words (key low, key high, t, touched) and its floats. t is 0 in a row that
+ * is free; its key is then the next free row of the page + 1.
+ */
+#include <stdint.h>
+
+#include "table/sparse.h"
+
+enum {
+    PS_ROW_KEY,
+    PS_ROW_KEY_HIGH,
+    PS_ROW_T,
+    PS_ROW_TOUCHED,
+    PS_ROW_HEAD /* Words before the floats. */
+};
+
+static inline uint32_t *ps_row_head(float *row)
+{
+    return (uint32_t *)(void *)row;
+}
+
+static inline const uint32_t *ps_row_head_of(const float *row)
+{
+    return (const uint32_t *)(const void *)row;
+}
+
+static inline uint64_t ps_row_key(const float *row)
+{
+    const uint32_t *head = ps_row_head_of(row);
+    return (uint64_t)head[PS_ROW_KEY_HIGH] << 32 | head[PS_ROW_KEY];
+}
+
+/** A row by its number. */
+static inline float *ps_row_in(const struct ps_sparse *sparse, uint32_t row)
+{
+    uint32_t nth = row & ((UINT32_C(1) << sparse->shape.page_bits) - 1);
+    return sparse->pages[row >> sparse->shape.page_bits].rows +
+           (size_t)nth * sparse->shape.row_floats;
+}
+
+/** Has a row of this age expired at `clock`? */
+static inline bool ps_row_expired(const struct ps_sparse_shape *shape, uint32_t clock,
+                                  uint32_t touched)
+{
+    return shape->expire_after != 0 && clock > touched && clock - touched > shape->expire_after;
+}
+
+/** Rows per page, and floats per row. */
+struct ps_sparse_shape ps_sparse_shape_of(const struct ps_sparse_spec *spec);
+
+/** Give up all pages. */
+void ps_sparse_drop_pages(struct ps_sparse *sparse);
+
+/** Replace a page that is lent by a twin, if somebody still borrows it. False without memory. */
+PS_MUST_CHECK bool ps_sparse_make_own(struct ps_sparse *sparse, uint32_t number,
+                                      enum ps_page_budget budget);
+
+/** As above, for any page. */
+PS_MUST_CHECK static inline bool ps_sparse_make_writable(struct ps_sparse *sparse, uint32_t number,
+                                                         enum ps_page_budget budget)
+{
+    return !sparse->pages[number].lent || ps_sparse_make_own(sparse, number, budget);
+}
+
+/**
+ * Have `n` free rows beyond those promised, in pages that nobody borrows. Promises nothing.
+ * False without memory.
+ */
+PS_MUST_CHECK bool ps_sparse_have_free(struct ps_sparse *sparse, uint64_t n,
+                                       enum ps_page_budget budget);
+
+/** Take a free row; there is one. Its page is not borrowed, its floats are undefined. */
+uint32_t ps_sparse_take_row(struct ps_sparse *sparse);
+
+/** Make a row free whose page nobody borrows. */
+void ps_sparse_give_row(struct ps_sparse *sparse, uint32_t row);
+
+/** Give an empty page back to the budget, if its rows are not promised. */
+void ps_sparse_drop_empty(struct ps_sparse *sparse, uint32_t number);
+
+#endif
