@@ -7,7 +7,7 @@
 #define BITS_MAX       31u /* Below 32, so that hashes have a bit to spare. */
 #define CHUNK_BITS_MAX 13u /* 64 KiB: what one call may have to clear. */
 #define WORK_BASE      64u /* Entries made or moved by a call, whatever it promises. */
-#define WORK_PER_ENTRY 16u /* And for each promise; see the note at `grow`. */
+#define WORK_PER_ENTRY 32u /* And for each promise; see the note at `grow`. */
 
 static uint64_t places(const struct ps_index_table *table)
 {
@@ -151,13 +151,13 @@ static uint64_t limit(const struct ps_index_table *table)
 }
 
 /*
- * Growth begins at 5/8 and has to be over at 7/8. In between are C/4 promises, which pay for making
- * 2 C entries and passing C places at WORK_PER_ENTRY each: 3/16 C promises.
+ * Growth begins at 6/8 and has to be over at 7/8. In between are C/8 promises, which pay for making
+ * 2 C entries and passing C places at WORK_PER_ENTRY each: 3/32 C promises.
  */
 static bool grow(struct ps_index *index, uint64_t n_wanted, uint64_t work)
 {
     bool fits = n_wanted <= limit(&index->cur);
-    if (n_wanted <= places(&index->cur) / 8 * 5 && !index->moving) {
+    if (n_wanted <= places(&index->cur) / 8 * 6 && !index->moving) {
         return true;
     }
     if (index->cur.bits == BITS_MAX) {

@@ -79,7 +79,7 @@ START_TEST(an_index_holds_what_was_put_in_and_not_taken_out)
         n += there[row] ? 1 : 0;
     }
     ck_assert_uint_eq(n, index.n);
-    ck_assert_uint_gt(n_moving, 20); /* Growth was met under way. */
+    ck_assert_uint_gt(n_moving, 10); /* Growth was met under way. */
     ps_index_deinit(&index);
 }
 END_TEST
