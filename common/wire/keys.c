@@ -125,7 +125,7 @@ static size_t from_run(struct ps_keys_reader *reader, const uint8_t *run, size_t
     while (n < n_max && n_bytes - at >= sizeof(uint64_t)) {
         uint64_t word = ps_load_u64(run + at);
         uint64_t ends = ~word & CONTINUES;
-        bool roomy = reader->before < UINT64_MAX - 8 * 128 || reader->first;
+        bool roomy = reader->before < UINT64_MAX - UINT64_C(8) * 128 || reader->first;
         if (ends == CONTINUES && n_max - n >= 8 && roomy) {
             eight_keys(reader, word, keys + n);
             n += 8;

@@ -37,7 +37,7 @@ uint32_t ps_admit_count(struct ps_admit *admit, uint64_t hash)
     uint8_t least = UINT8_MAX;
     age(admit);
     for (uint32_t i = 0; i < N_COUNTERS; i++) {
-        counter[i] = line + LINE_BYTES / N_COUNTERS * i + ((hash >> (4 * i)) & 15u);
+        counter[i] = line + (size_t)i * (LINE_BYTES / N_COUNTERS) + ((hash >> (4 * i)) & 15u);
         least = *counter[i] < least ? *counter[i] : least;
     }
     if (least == UINT8_MAX) {

@@ -11,6 +11,7 @@
 
 static uint64_t places(const struct ps_index_table *table)
 {
+    PS_ASSERT(table->bits <= BITS_MAX);
     return UINT64_C(1) << table->bits;
 }
 

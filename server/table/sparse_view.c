@@ -15,7 +15,7 @@ struct item {
 struct ps_sparse_view *ps_sparse_view_take(struct ps_sparse *sparse, enum ps_page_reason reason)
 {
     struct ps_sparse_view *view = ps_mem_alloc(
-        sparse->mem, PS_MEM_PAGES, sizeof(*view) + sparse->n_pages * sizeof(view->pages[0]));
+        sparse->mem, PS_MEM_PAGES, sizeof(*view) + sparse->n_pages * sizeof(struct ps_page *));
     if (view == NULL) {
         return NULL;
     }

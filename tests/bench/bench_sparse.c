@@ -136,6 +136,7 @@ int main(int argc, char **argv)
                       .n_batch = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 1024};
     const struct ps_optim *optim = ps_optim_find(argc > 4 ? argv[4] : "adagrad");
     static struct ps_optim_rows rows;
+    int status = 1;
     if (b.n_rows == 0 || b.width == 0 || b.n_batch == 0 || optim == NULL) {
         (void)fputs("bench_sparse [rows] [width] [batch] [optimizer]\n", stderr);
         return 2;
@@ -153,9 +154,9 @@ int main(int argc, char **argv)
     }
     b.keys = calloc(b.n_batch, sizeof(b.keys[0]));
     b.values = calloc((size_t)b.n_batch * b.width, sizeof(float));
-    b.grads = calloc((size_t)b.n_batch * b.width, sizeof(float));
+    b.grads = calloc((size_t)b.n_batch * b.width * sizeof(float), sizeof(uint8_t));
     if (b.keys == NULL || b.values == NULL || b.grads == NULL) {
-        return 1;
+        goto out;
     }
     for (size_t i = 0; i < (size_t)b.n_batch * b.width; i++) {
         float g = ps_rng_normal(i);
@@ -167,9 +168,12 @@ int main(int argc, char **argv)
     measure(&b, "look-up", true, false);
     measure(&b, "update", false, true);
     measure(&b, "look-up, update", true, true);
+    status = 0;
+
+out:
     ps_sparse_destroy(b.sparse);
     free(b.keys);
     free(b.values);
     free(b.grads);
-    return 0;
+    return status;
 }

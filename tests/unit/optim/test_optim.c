@@ -208,8 +208,9 @@ START_TEST(powers_of_a_row_are_those_of_the_formula)
         struct ps_optim_params params = {.beta1 = betas[b], .beta2 = betas[b]};
         double product = 1.0;
         ps_optim_rows_init(&rows, ps_optim_find("adam"), &params);
-        for (uint64_t t = 0; t < 256; t++, product *= (double)betas[b]) {
+        for (uint64_t t = 0; t < 256; t++) {
             ck_assert(ps_optim_power(&rows.powers[0], t) == product);
+            product *= (double)betas[b];
         }
         for (size_t i = 0; i < PS_ARRAY_LEN(ts); i++) {
             double want = pow((double)betas[b], (double)ts[i]);

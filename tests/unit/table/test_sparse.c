@@ -238,7 +238,7 @@ static void apply(struct ps_rng *rng, bool lent_since)
 
 static void check_gather(struct ps_rng *rng)
 {
-    static float got[PUSH_MAX * WIDTH];
+    static float got[(size_t)PUSH_MAX * WIDTH];
     float want[WIDTH];
     uint32_t ids[PUSH_MAX];
     uint64_t keys[PUSH_MAX];
