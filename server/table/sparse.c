@@ -8,8 +8,8 @@
 #include "base/rng.h"
 #include "table/sparse_impl.h"
 
-#define AHEAD_HASH      32u /* Keys between asking for an index entry and using the row. */
-#define AHEAD_ROW       16u /* Keys between asking for a row and using it. */
+#define AHEAD_HASH      16u /* Keys between asking for an index entry and using the row. */
+#define AHEAD_ROW       8u  /* Keys between asking for a row and using it. */
 #define LINE_BYTES      64u
 #define FETCH_BYTES_MAX 256u /* Of a row, ahead of its use; the machine goes on by itself. */
 #define ADMIT_STREAM    UINT64_C(0x61646d6974) /* Apart from the streams of initial values. */
