@@ -3,10 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "data/source.h"
@@ -127,14 +124,4 @@ bool rig_same(const struct ps_rows *one, const struct ps_rows *other)
            (n == 0 || (memcmp(one->keys, other->keys, n * sizeof(*one->keys)) == 0 &&
                        memcmp(one->values, other->values, n * sizeof(*one->values)) == 0 &&
                        memcmp(one->fields, other->fields, n * sizeof(*one->fields)) == 0));
-}
-
-const char *rig_folder(const char *variable)
-{
-    const char *folder = getenv(variable);
-    if (folder == NULL || access(folder, R_OK) != 0) {
-        (void)printf("skipped: %s names no folder\n", variable);
-        return NULL;
-    }
-    return folder;
 }

@@ -41,7 +41,4 @@ const char *rig_text(const struct ps_rows *rows, bool fields, char text[RIG_TEXT
 /** True when labels, keys, values and fields are the same. */
 bool rig_same(const struct ps_rows *one, const struct ps_rows *other);
 
-/** The folder that the environment variable names, or NULL after saying that a test is skipped. */
-const char *rig_folder(const char *variable);
-
 #endif

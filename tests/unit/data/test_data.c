@@ -2,6 +2,8 @@
  * test_data.c — folders of IDX files as users have them: all spellings and packings, and a table of
  * wrong ones, each refused with one line that names the file. The files are made here.
  */
+#include "lib/test_data.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -286,24 +288,20 @@ START_TEST(fashion_mnist_has_its_known_shape)
 }
 END_TEST
 
-/* The case bank's pair of twelve examples, when PS_CASES names its folder. */
+/* The case bank's pair of twelve examples, where there is one. */
 START_TEST(the_case_bank_is_read_in_all_pairings)
 {
-    const char *cases = getenv("PS_CASES");
-    if (cases == NULL || access(cases, R_OK) != 0) {
-        (void)printf("skipped: PS_CASES names no folder\n");
-        return;
-    }
     const char *images = (_i & 1) != 0 ? "tiny-images.idx3-ubyte.gz" : "tiny-images.idx3-ubyte";
     const char *labels = (_i & 2) != 0 ? "tiny-labels.idx1-ubyte.gz" : "tiny-labels.idx1-ubyte";
-    char from[512];
+    char from[2][TEST_PATH_BYTES];
     char to[128];
-    (void)snprintf(from, sizeof(from), "%s/%s", cases, images);
+    if (!test_case_path(images, from[0]) || !test_case_path(labels, from[1])) {
+        return;
+    }
     (void)snprintf(to, sizeof(to), "%s/" TRAIN_X, folder.path);
-    ck_assert_int_eq(symlink(from, to), 0);
-    (void)snprintf(from, sizeof(from), "%s/%s", cases, labels);
+    ck_assert_int_eq(symlink(from[0], to), 0);
     (void)snprintf(to, sizeof(to), "%s/" TRAIN_Y, folder.path);
-    ck_assert_int_eq(symlink(from, to), 0);
+    ck_assert_int_eq(symlink(from[1], to), 0);
     struct ps_dataset *train = NULL;
     struct ps_error err = {0};
     ck_assert_msg(ps_data_open(folder.path, NULL, &train, NULL, &err) == PS_OK, "%s", err.text);

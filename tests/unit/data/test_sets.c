@@ -1,18 +1,19 @@
 /*
- * test_sets.c — real data and the case bank, when PS_DATA_SETS and PS_CASES name their folders:
- * row, feature and class counts are those that are known of each set.
+ * test_sets.c — real data and the case bank, where lib/test_data.h finds them: counts of rows,
+ * features and classes are those that are known of each set.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/attr.h"
+#include "lib/test_data.h"
 #include "lib/test_main.h"
 #include "unit/data/rig.h"
 #include "unit/data/suites.h"
 
 /* clang-format off */
 static const struct {
-    const char *path;       /* Below PS_DATA_SETS. */
+    const char *path;       /* Below PS_TEST_DATA. */
     const char *learn_from; /* Or NULL: itself. */
     struct ps_learn_options learn;
     size_t n_rows;
@@ -42,29 +43,19 @@ static const struct {
 };
 /* clang-format on */
 
-/* A folder's path with a name behind it. */
-static const char *below(const char *root, const char *name, char path[512])
-{
-    (void)snprintf(path, 512, "%s/%s", root, name);
-    return path;
-}
-
 START_TEST(a_set_has_its_known_counts)
 {
-    const char *root = rig_folder("PS_DATA_SETS");
-    if (root == NULL) {
+    char path[TEST_PATH_BYTES];
+    char learn_from[TEST_PATH_BYTES];
+    bool other = sets[_i].learn_from != NULL;
+    if (!test_data_path(sets[_i].path, path) ||
+        (other && !test_data_path(sets[_i].learn_from, learn_from))) {
         return;
     }
-    char path[512];
-    char learn_from[512];
-    struct rig rig = {.learn = sets[_i].learn};
-    if (sets[_i].learn_from != NULL) {
-        rig.learn_from = below(root, sets[_i].learn_from, learn_from);
-    }
+    struct rig rig = {.learn = sets[_i].learn, .learn_from = other ? learn_from : NULL};
     struct rig_result result;
     struct ps_error err = {0};
-    ck_assert_msg(rig_read(&rig, below(root, sets[_i].path, path), &result, &err) == PS_OK, "%s",
-                  err.text);
+    ck_assert_msg(rig_read(&rig, path, &result, &err) == PS_OK, "%s", err.text);
     ck_assert_msg(strstr(result.said, sets[_i].said) != NULL, "%s: '%s'", sets[_i].path,
                   result.said);
     ck_assert_uint_eq(result.rows.n_rows, sets[_i].n_rows);
@@ -83,16 +74,16 @@ END_TEST
 
 START_TEST(two_conventions_of_labels_are_the_same_rows)
 {
-    const char *root = rig_folder("PS_DATA_SETS");
-    if (root == NULL) {
+    char paths[2][TEST_PATH_BYTES];
+    if (!test_data_path("a9a/a9a.t.gz", paths[0]) ||
+        !test_data_path("a9a/a9a.t.01labels.gz", paths[1])) {
         return;
     }
-    char path[512];
     struct rig rig = {0};
     struct rig_result one;
     struct rig_result two;
-    ck_assert_int_eq(rig_read(&rig, below(root, "a9a/a9a.t.gz", path), &one, NULL), PS_OK);
-    ck_assert_int_eq(rig_read(&rig, below(root, "a9a/a9a.t.01labels.gz", path), &two, NULL), PS_OK);
+    ck_assert_int_eq(rig_read(&rig, paths[0], &one, NULL), PS_OK);
+    ck_assert_int_eq(rig_read(&rig, paths[1], &two, NULL), PS_OK);
     ck_assert(rig_same(&one.rows, &two.rows));
     rig_forget(&one);
     rig_forget(&two);
@@ -101,22 +92,20 @@ END_TEST
 
 START_TEST(titanic_has_its_missing_cells_and_a_test_file_without_labels)
 {
-    const char *root = rig_folder("PS_DATA_SETS");
-    if (root == NULL) {
+    char train[TEST_PATH_BYTES];
+    char test[TEST_PATH_BYTES];
+    if (!test_data_path("titanic/train.csv.gz", train) ||
+        !test_data_path("titanic/test.csv.gz", test)) {
         return;
     }
-    char train[512];
-    char test[512];
     struct rig rig = {.learn = {.label = "Survived"}};
     struct rig_result result;
     struct ps_error err = {0};
-    ck_assert_int_eq(rig_read(&rig, below(root, "titanic/train.csv.gz", train), &result, &err),
-                     PS_OK);
+    ck_assert_int_eq(rig_read(&rig, train, &result, &err), PS_OK);
     ck_assert_uint_eq(result.counts.n_missing, 177 + 687 + 2);
     rig_forget(&result);
     rig.learn_from = train;
-    ck_assert_int_eq(rig_read(&rig, below(root, "titanic/test.csv.gz", test), &result, &err),
-                     PS_ERR_INVALID);
+    ck_assert_int_eq(rig_read(&rig, test, &result, &err), PS_ERR_INVALID);
     ck_assert_ptr_nonnull(strstr(err.text, "there is no 'Survived'"));
     rig.reading.label_optional = true;
     ck_assert_int_eq(rig_read(&rig, test, &result, &err), PS_OK);
@@ -127,32 +116,31 @@ END_TEST
 
 START_TEST(what_is_no_libsvm_is_refused_by_its_name)
 {
-    const char *root = rig_folder("PS_DATA_SETS");
-    if (root == NULL) {
+    static const char *const formats[] = {"auto", "libsvm"};
+    char path[TEST_PATH_BYTES];
+    char prose[TEST_PATH_BYTES];
+    if (!test_data_path("ffm-small/criteo_small_train.ffm.gz", path) ||
+        !test_data_path("text8-head/text8.head.gz", prose)) {
         return;
     }
-    static const char *const formats[] = {"auto", "libsvm"};
-    char path[512];
     for (size_t i = 0; i < PS_ARRAY_LEN(formats); i++) {
         struct rig rig = {.learn = {.format = formats[i]}};
         struct rig_result result;
         struct ps_error err = {0};
-        below(root, "ffm-small/criteo_small_train.ffm.gz", path);
         ck_assert_int_eq(rig_read(&rig, path, &result, &err), PS_ERR_INVALID);
         ck_assert_msg(strstr(err.text, "libffm") != NULL, "%s", err.text);
     }
     struct rig rig = {0};
     struct rig_result result;
     struct ps_error err = {0};
-    below(root, "text8-head/text8.head.gz", path);
-    ck_assert_int_eq(rig_read(&rig, path, &result, &err), PS_ERR_INVALID);
+    ck_assert_int_eq(rig_read(&rig, prose, &result, &err), PS_ERR_INVALID);
     ck_assert_ptr_nonnull(strstr(err.text, "no known format"));
 }
 END_TEST
 
 /* clang-format off */
 static const struct {
-    const char *name; /* Below PS_CASES. */
+    const char *name; /* Below PS_TEST_CASES. */
     struct ps_learn_options learn;
     size_t n_rows;
     size_t n_features;
@@ -177,16 +165,14 @@ static const struct {
 
 START_TEST(a_case_is_read_as_stated)
 {
-    const char *root = rig_folder("PS_CASES");
-    if (root == NULL) {
+    char path[TEST_PATH_BYTES];
+    if (!test_case_path(cases[_i].name, path)) {
         return;
     }
-    char path[512];
     struct rig rig = {.learn = cases[_i].learn, .part_bytes = 1 + (uint64_t)_i * 97};
     struct rig_result result;
     struct ps_error err = {0};
-    ck_assert_msg(rig_read(&rig, below(root, cases[_i].name, path), &result, &err) == PS_OK, "%s",
-                  err.text);
+    ck_assert_msg(rig_read(&rig, path, &result, &err) == PS_OK, "%s", err.text);
     ck_assert_msg(strstr(result.said, cases[_i].said) != NULL, "%s: '%s'", cases[_i].name,
                   result.said);
     ck_assert_uint_eq(result.rows.n_rows, cases[_i].n_rows);
@@ -199,17 +185,15 @@ END_TEST
 
 START_TEST(the_same_data_from_0_and_from_1_are_the_same_rows)
 {
-    const char *root = rig_folder("PS_CASES");
-    if (root == NULL) {
+    char zero[TEST_PATH_BYTES];
+    char one[TEST_PATH_BYTES];
+    if (!test_case_path("zero-based.libsvm", zero) ||
+        !test_case_path("one-based-same-data.libsvm", one)) {
         return;
     }
-    char zero[512];
-    char one[512];
     struct rig rig = {0};
     struct rig_result results[2];
     struct ps_error err = {0};
-    below(root, "zero-based.libsvm", zero);
-    below(root, "one-based-same-data.libsvm", one);
     ck_assert_int_eq(rig_read(&rig, zero, &results[0], NULL), PS_OK);
     ck_assert_int_eq(rig_read(&rig, one, &results[1], NULL), PS_OK);
     ck_assert(rig_same(&results[0].rows, &results[1].rows));
@@ -226,14 +210,13 @@ END_TEST
 
 START_TEST(five_high_keys_stay_five)
 {
-    const char *root = rig_folder("PS_CASES");
-    if (root == NULL) {
+    char path[TEST_PATH_BYTES];
+    if (!test_case_path("big-index.libsvm", path)) {
         return;
     }
-    char path[512];
     struct rig rig = {0};
     struct rig_result result;
-    ck_assert_int_eq(rig_read(&rig, below(root, "big-index.libsvm", path), &result, NULL), PS_OK);
+    ck_assert_int_eq(rig_read(&rig, path, &result, NULL), PS_OK);
     static const uint64_t keys[] = {2147483646, 2147483647, 4294967294, 4294967295, 4294967296};
     for (size_t i = 0; i < PS_ARRAY_LEN(keys); i++) {
         ck_assert_uint_eq(result.rows.keys[2 * i + 1], keys[i]);

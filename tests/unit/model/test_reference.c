@@ -1,37 +1,32 @@
 /*
  * test_reference.c — what the models reach on well-known sets, against what other programs reach.
  *
- * The sets are not part of the project: PS_TEST_DATA or ../shared/data beside the source has a
- * folder for each; without it the test ends with 77 and says so. Each figure is the mean of three
- * seeds, with the settings of worker/model/README.md.
+ * The sets are not part of the project (lib/test_data.h); without the first of them the test ends
+ * with 77 and says so. Each figure is the mean of three seeds, with the settings of
+ * worker/model/README.md.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <unistd.h>
-
 #include "learn.h"
+#include "lib/test_data.h"
 #include "lib/test_main.h"
 #include "unit/data/gz_text.h"
 
 #define SEEDS 3
 
-static const char *data_root(void)
+static bool load(struct learn_data *data, const char *name)
 {
-    const char *root = getenv("PS_TEST_DATA");
-    return root != NULL ? root : TEST_DATA_ROOT;
-}
-
-static void load(struct learn_data *data, const char *name)
-{
-    char path[4096];
-    int n = snprintf(path, sizeof(path), "%s/%s", data_root(), name);
-    ck_assert(n > 0 && (size_t)n < sizeof(path));
+    char path[TEST_PATH_BYTES];
+    if (!test_data_path(name, path)) {
+        return false;
+    }
     char *text = gz_text(path);
     ck_assert_msg(text != NULL, "%s cannot be read", path);
     learn_parse(data, text);
     free(text);
+    return true;
 }
 
 static struct ps_metrics_result
@@ -96,8 +91,10 @@ START_TEST(a9a_is_learnt_as_well_as_others_do)
 {
     struct learn_data train = {0};
     struct learn_data test = {0};
-    load(&train, "a9a/a9a.gz");
-    load(&test, "a9a/a9a.t.gz");
+    if (!load(&train, "a9a/a9a.gz") || !load(&test, "a9a/a9a.t.gz")) {
+        learn_data_deinit(&train);
+        return;
+    }
     ck_assert_uint_eq(train.n_rows, 32561);
     ck_assert_uint_eq(test.n_rows, 16281);
     for (size_t i = 0; i < train.n_rows; i++) {
@@ -119,8 +116,10 @@ START_TEST(dna_is_learnt_as_well_as_others_do)
 {
     struct learn_data train = {0};
     struct learn_data test = {0};
-    load(&train, "dna/dna.scale.gz");
-    load(&test, "dna/dna.scale.t.gz");
+    if (!load(&train, "dna/dna.scale.gz") || !load(&test, "dna/dna.scale.t.gz")) {
+        learn_data_deinit(&train);
+        return;
+    }
     for (size_t i = 0; i < train.n_rows; i++) {
         train.labels[i] -= 1.0f; /* 1 to 3 in the files. */
     }
@@ -154,7 +153,9 @@ START_TEST(linear_comes_within_a_hundredth_of_least_squares)
 {
     struct learn_data all = {0};
     struct learn_data sets[2] = {{0}};
-    load(&all, planes[_i].name);
+    if (!load(&all, planes[_i].name)) {
+        return;
+    }
     for (size_t row = 0; row < all.n_rows; row++) {
         learn_copy(&sets[row % 5 == 0], &all, row);
     }
@@ -183,9 +184,6 @@ static Suite *suite_reference(void)
 int main(void)
 {
     Suite *(*const suites[])(void) = {suite_reference};
-    if (access(data_root(), R_OK) != 0) {
-        (void)printf("skipped: no reference data in %s (or in PS_TEST_DATA)\n", data_root());
-        return 77;
-    }
-    return test_run(suites, 1);
+    char path[TEST_PATH_BYTES];
+    return test_data_path("a9a/a9a.gz", path) ? test_run(suites, 1) : 77;
 }
