@@ -35,7 +35,9 @@ static const char *show(const char *words, struct shown *shown)
     (void)snprintf(shown->text, sizeof(shown->text), "%s", words);
     for (char *at = shown->text; *at != '\0'; at++) {
         unsigned char c = (unsigned char)*at;
-        *at = c < ' ' || c == 0x7f ? '?' : *at;
+        if (c < ' ' || c == 0x7f) {
+            *at = '?';
+        }
     }
     return shown->text;
 }
