@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "client/session_impl.h"
 #include "num/kernel.h"
 
@@ -272,6 +273,7 @@ void ps_session_work_start(struct ps_session *session, struct ps_push_op *push,
     struct ps_session_work *work = NULL;
     if (status == PS_OK) {
         status = take_work(session, &work, &err);
+        PS_ASSERT(status != PS_OK || work != NULL);
     }
     if (push != NULL && status == PS_OK) {
         status = begin_push(session, work, push, &err);
