@@ -12,7 +12,7 @@
 #include "base/assert.h"
 
 #define LITTLE_BYTES \
-    (4u * PS_HEAD_BYTES_MAX) /* A pull by itself, and some pages of small tables. */
+    (4ull * PS_HEAD_BYTES_MAX) /* A pull by itself, and some pages of small tables. */
 
 struct ps_ledger *ps_ledger_create(struct ps_mem *mem, const struct ps_ledger_limits *limits)
 {

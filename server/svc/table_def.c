@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/limits.h"
 #include "coordinator.pb-c.h"
 
@@ -82,10 +83,11 @@ static enum ps_status read_definition(const Ps__V1__TableDefinition *from, uint3
 enum ps_status ps_table_def_check(const struct Ps__V1__TableDefinition *definition,
                                   uint64_t *ret_bytes, struct ps_error *err)
 {
-    struct ps_layout layout;
-    struct ps_table_info info;
+    struct ps_layout layout = {0};
+    struct ps_table_info info = {0};
     enum ps_status status = read_definition(definition, 0, &layout, &info, err);
     if (status == PS_OK && ret_bytes != NULL) {
+        PS_ASSERT(info.optim != NULL);
         /* No overflow: PS_BLOCKS_MAX blocks of PS_BLOCK_FLOATS_MAX floats are 2^38. */
         *ret_bytes = layout.n_elements * sizeof(float) * (1u + info.optim->state_per_elem);
     }
