@@ -2,11 +2,13 @@
 #include "model/scalar.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
 #include "model/loss.h"
+#include "model/sparse_list.h"
 
 void ps_scalar_init(struct ps_scalar *scalar, const struct ps_sparse_model_kind *kind,
                     const struct ps_scalar_ops *ops, const struct ps_sparse_model_params *params,
@@ -158,4 +160,47 @@ void ps_clear_rows(const struct ps_sparse_view *view, const struct ps_sparse_mod
     if (n > 0) {
         memset(rows, 0, n * sizeof(*rows));
     }
+}
+
+/* ---- The score alone ------------------------------------------------------------------------ */
+
+static void score_forward(struct ps_scalar *scalar, const struct ps_sparse_weights *weights,
+                          const struct ps_sparse_view *view, double *scores)
+{
+    (void)scalar;
+    ps_linear_forward(view, weights->rows[0], weights->dense[0][0], scores);
+}
+
+static void score_backward(struct ps_scalar *scalar, const struct ps_sparse_weights *weights,
+                           const struct ps_sparse_view *view, const double *slopes,
+                           const struct ps_sparse_grads *grads)
+{
+    (void)scalar;
+    (void)weights;
+    ps_linear_backward(view, slopes, grads->rows[0], grads->dense[0]);
+}
+
+enum ps_status ps_linear_create(const struct ps_sparse_model_params *params,
+                                const struct ps_sparse_model_kind *kind, enum ps_task task,
+                                struct ps_optim_preset preset, struct ps_sparse_model **ret,
+                                struct ps_error *err)
+{
+    static const struct ps_scalar_ops ops = {.forward = score_forward, .backward = score_backward};
+    struct ps_scalar *scalar = ps_mem_alloc(params->mem, PS_MEM_OTHER, sizeof(*scalar));
+    if (scalar == NULL) {
+        return ps_fail(err, PS_ERR_NOMEM, "no memory for a model");
+    }
+    ps_scalar_init(scalar, kind, &ops, params, task);
+    char name[PS_NAME_BYTES_MAX + 1];
+    struct ps_sparse_model *model = &scalar->base;
+    model->n_sparse = 1;
+    (void)snprintf(name, sizeof(name), "%s.weight", kind->name);
+    model->sparse[0] = ps_row_table(name, 1, 0.0f, params->seed);
+    model->n_dense = 1;
+    (void)snprintf(name, sizeof(name), "%s.bias", kind->name);
+    model->dense[0] = ps_bias_table(name, 1, params->seed);
+    model->sparse[0].preset = preset;
+    model->dense_preset = preset;
+    *ret = model;
+    return PS_OK;
 }

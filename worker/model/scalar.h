@@ -67,6 +67,15 @@ void ps_linear_forward(const struct ps_sparse_view *view, const float *rows, flo
 void ps_linear_backward(const struct ps_sparse_view *view, const double *slopes, float *d_rows,
                         float *d_bias);
 
+/**
+ * A model whose score is offset + b + sum w x and nothing else: tables "<kind>.weight" and
+ * "<kind>.bias", both zero at first, so that every seed gives the same run. @return PS_ERR_NOMEM
+ */
+PS_MUST_CHECK enum ps_status ps_linear_create(const struct ps_sparse_model_params *params,
+                                              const struct ps_sparse_model_kind *kind,
+                                              enum ps_task task, struct ps_optim_preset preset,
+                                              struct ps_sparse_model **ret, struct ps_error *err);
+
 /** Set the gradients of a table to zero: [n_keys][width]. */
 void ps_clear_rows(const struct ps_sparse_view *view, const struct ps_sparse_model_table *table,
                    float *rows);
