@@ -32,7 +32,7 @@ enum ps_status ps_unique_reserve(struct ps_unique *unique, size_t n)
     if (n > PS_UNIQUE_KEYS_MAX) {
         return PS_ERR_NOMEM;
     }
-    struct ps_keyed *turns[2];
+    struct ps_placed_key *turns[2];
     for (int i = 0; i < 2; i++) {
         turns[i] = ps_mem_array(unique->mem, PS_MEM_OTHER, n, sizeof(*turns[i]));
     }
@@ -50,7 +50,7 @@ enum ps_status ps_unique_reserve(struct ps_unique *unique, size_t n)
 }
 
 /* One stable pass of counting sort by the bits [shift, shift + DIGIT_BITS). */
-static void sort_by_digit(const struct ps_keyed *from, struct ps_keyed *to, size_t n,
+static void sort_by_digit(const struct ps_placed_key *from, struct ps_placed_key *to, size_t n,
                           uint32_t shift)
 {
     uint32_t begin[DIGITS] = {0};
@@ -69,12 +69,12 @@ static void sort_by_digit(const struct ps_keyed *from, struct ps_keyed *to, size
 }
 
 /* Sort by the bits from `low` on that differ anywhere. Moves to the other turn as needed. */
-static struct ps_keyed *sort_from(struct ps_unique *unique, struct ps_keyed *at, size_t n,
+static struct ps_placed_key *sort_from(struct ps_unique *unique, struct ps_placed_key *at, size_t n,
                                   uint32_t low, uint64_t differing)
 {
     for (uint32_t shift = low; shift < KEY_BITS; shift += DIGIT_BITS) {
         if (((differing >> shift) & (DIGITS - 1)) != 0) {
-            struct ps_keyed *to = unique->turns[at == unique->turns[0]];
+            struct ps_placed_key *to = unique->turns[at == unique->turns[0]];
             sort_by_digit(at, to, n, shift);
             at = to;
         }
@@ -83,11 +83,11 @@ static struct ps_keyed *sort_from(struct ps_unique *unique, struct ps_keyed *at,
 }
 
 /* Insertion sort of what is nearly sorted. False when it would take too many moves. */
-static bool finish_sorting(struct ps_keyed *at, size_t n)
+static bool finish_sorting(struct ps_placed_key *at, size_t n)
 {
     uint64_t n_left = (uint64_t)n * MOVES_PER_KEY;
     for (size_t i = 1; i < n; i++) {
-        struct ps_keyed moving = at[i];
+        struct ps_placed_key moving = at[i];
         size_t hole = i;
         while (hole > 0 && at[hole - 1].key > moving.key && n_left > 0) {
             at[hole] = at[hole - 1];
@@ -107,12 +107,12 @@ static uint32_t bits_of(uint64_t x)
     return x == 0 ? 0 : KEY_BITS - (uint32_t)__builtin_clzll(x);
 }
 
-static struct ps_keyed *sort(struct ps_unique *unique, size_t n, uint64_t differing)
+static struct ps_placed_key *sort(struct ps_unique *unique, size_t n, uint64_t differing)
 {
     uint32_t high = bits_of(differing);
     uint32_t wanted = bits_of(n) + SPARE_BITS;
     uint32_t n_digits = (wanted + DIGIT_BITS - 1) / DIGIT_BITS;
-    struct ps_keyed *at = unique->turns[0];
+    struct ps_placed_key *at = unique->turns[0];
     if (n_digits * DIGIT_BITS < high) {
         at = sort_from(unique, at, n, high - n_digits * DIGIT_BITS, differing);
         if (finish_sorting(at, n)) {
@@ -125,7 +125,7 @@ static struct ps_keyed *sort(struct ps_unique *unique, size_t n, uint64_t differ
 /* Copy the keys of the list to the first turn. Returns how many; `*differing`: bits that do. */
 static size_t take(struct ps_unique *unique, const struct ps_unique_keys *keys, uint64_t *differing)
 {
-    struct ps_keyed *to = unique->turns[0];
+    struct ps_placed_key *to = unique->turns[0];
     size_t n = 0;
     uint64_t any = 0;
     uint64_t all = UINT64_MAX;
@@ -133,7 +133,7 @@ static size_t take(struct ps_unique *unique, const struct ps_unique_keys *keys, 
         if (keys->lists == NULL || keys->lists[i] == keys->list) {
             any |= keys->keys[i];
             all &= keys->keys[i];
-            to[n++] = (struct ps_keyed){.key = keys->keys[i], .at = (uint32_t)i};
+            to[n++] = (struct ps_placed_key){.key = keys->keys[i], .at = (uint32_t)i};
         }
     }
     *differing = any & ~all;
@@ -149,7 +149,7 @@ uint32_t ps_unique_find(struct ps_unique *unique, const struct ps_unique_keys *k
     if (n == 0) {
         return 0;
     }
-    const struct ps_keyed *at = sort(unique, n, differing);
+    const struct ps_placed_key *at = sort(unique, n, differing);
     uint32_t n_distinct = 0;
     for (size_t i = 0; i < n; i++) {
         if (i == 0 || at[i].key != at[i - 1].key) {

@@ -19,7 +19,7 @@ struct ps_mem;
 
 #define PS_UNIQUE_KEYS_MAX (1u << 31) /* Per call: places have 32 bits. */
 
-struct ps_keyed {
+struct ps_placed_key {
     uint64_t key;
     uint32_t at; /* Where it stood. */
 };
@@ -27,7 +27,7 @@ struct ps_keyed {
 /** Scratch of one thread. */
 struct ps_unique {
     struct ps_mem *mem;
-    struct ps_keyed *turns[2]; /* [capacity] each, taking turns; NULL before use. */
+    struct ps_placed_key *turns[2]; /* [capacity] each, taking turns; NULL before use. */
     size_t capacity;
 };
 
