@@ -23,12 +23,15 @@
 #define PS_BLOCK_FLOATS_MAX  (256u << 10) /* 1 MiB: one unary call's best size. */
 #define PS_BLOCK_FLOATS_STEP 1024u        /* Blocks are rounded to whole 4 KiB pages. */
 
-#define PS_ROW_FLOATS_MAX  4096u       /* Width of a sparse row: 16 KiB, far above embeddings. */
-#define PS_ROW_STATE_MAX   4u          /* Optimizer values per weight in a sparse row. */
-#define PS_SPARSE_ROWS_MAX (1u << 30)  /* Per table and slot; row numbers have 32 bits. */
-#define PS_ADMIT_AFTER_MAX 255u        /* Pushes before a key gets a row; counters are bytes. */
-#define PS_ADMIT_BYTES_MIN 64u         /* One cache line of counters. */
-#define PS_ADMIT_BYTES_MAX (64u << 20) /* Per table and slot: more than the rows they keep out. */
+#define PS_ROW_FLOATS_MAX  4096u        /* Width of a sparse row: 16 KiB, far above embeddings. */
+#define PS_ROW_STATE_MAX   4u           /* Optimizer values per weight in a sparse row. */
+#define PS_KEYS_AT_ONCE    1024u        /* Decoded in one go: 8 KiB, stays in the nearest cache. */
+#define PS_SWEEP_ROWS      4096u        /* Looked at for expiry in one go: some 10 us. */
+#define PS_SPARSE_ROWS_MAX (1u << 30)   /* Per table and slot; row numbers have 32 bits. */
+#define PS_ADMIT_AFTER_MAX 255u         /* Pushes before a key gets a row; counters are bytes. */
+#define PS_ADMIT_BYTES_MIN 64u          /* One cache line of counters. */
+#define PS_ADMIT_BYTES     (256u << 10) /* In use: 16 MiB a table, 2^20 new keys in view. */
+#define PS_ADMIT_BYTES_MAX (64u << 20)  /* Per table and slot: more than the rows they keep out. */
 
 #define PS_MESSAGE_BYTES_MAX  (4u << 20)  /* gRPC's default receive limit. */
 #define PS_CALL_PAYLOAD_BYTES (1u << 20)  /* A call is closed when it carries this. */
@@ -43,7 +46,7 @@
 #define PS_RETRY_HINT_MS_MAX 30000u /* Longest wait that a client takes a server's word for. */
 #define PS_WATCHERS_MAX      256u   /* Streams of health's Watch on one server: one per session. */
 #define PS_REFLECTIONS_MAX   16u /* Streams of reflection on one server: people and their tools. */
-#define PS_CONTROL_BYTES_MAX (64u << 10) /* A message to the coordinator; the longest is 2 KiB. */
+#define PS_CONTROL_BYTES_MAX (64u << 10) /* A message to the coordinator. */
 
 /*
  * A peer that is slower than this is as good as away: what it asks or is told within one call must

@@ -39,7 +39,8 @@ static size_t part_bytes(const struct ps_part *part)
 {
     return ps_pb_uint_bytes(1, part->table) + ps_pb_uint_bytes(2, part->block) +
            ps_pb_uint_bytes(3, part->dtype) + ps_pb_uint_bytes(4, part->codec) +
-           ps_pb_uint_bytes(5, part->n_bytes);
+           ps_pb_uint_bytes(5, part->n_bytes) + ps_pb_uint_bytes(6, part->n_keys) +
+           ps_pb_uint_bytes(7, part->n_key_bytes);
 }
 
 static void put_part(struct ps_pb_writer *w, uint32_t field, const struct ps_part *part)
@@ -50,6 +51,8 @@ static void put_part(struct ps_pb_writer *w, uint32_t field, const struct ps_par
     ps_pb_put_uint(w, 3, part->dtype);
     ps_pb_put_uint(w, 4, part->codec);
     ps_pb_put_uint(w, 5, part->n_bytes);
+    ps_pb_put_uint(w, 6, part->n_keys);
+    ps_pb_put_uint(w, 7, part->n_key_bytes);
 }
 
 /* SlotPush and SlotPull differ only in the numbers of their later fields. */
@@ -169,8 +172,8 @@ static bool read_part(struct ps_cursor c, struct ps_part *ret)
 {
     struct ps_pb_field f;
     *ret = (struct ps_part){0};
-    uint32_t *const fields[] = {NULL,        &ret->table, &ret->block,
-                                &ret->dtype, &ret->codec, &ret->n_bytes};
+    uint32_t *const fields[] = {NULL,        &ret->table,   &ret->block,  &ret->dtype,
+                                &ret->codec, &ret->n_bytes, &ret->n_keys, &ret->n_key_bytes};
     while (ps_pb_next(&c, &f)) {
         if (f.number < PS_ARRAY_LEN(fields)) {
             if (!fits_u32(&f)) {
@@ -338,9 +341,12 @@ enum ps_status ps_data_request_read(struct ps_cursor message, struct ps_data_req
     if (message.failed) {
         return damaged(err, "a field runs past the end");
     }
-    uint64_t n_parts_bytes = 0; /* 512 times 32 bits: no wrap. */
+    uint64_t n_parts_bytes = 0; /* 1024 times 32 bits: no wrap. */
     for (uint32_t i = 0; i < ret->push.n_parts; i++) {
-        n_parts_bytes += ret->push.parts[i].n_bytes;
+        n_parts_bytes += ps_part_payload(&ret->push.parts[i], true);
+    }
+    for (uint32_t i = 0; i < ret->pull.n_parts; i++) {
+        n_parts_bytes += ps_part_payload(&ret->pull.parts[i], false);
     }
     if (n_parts_bytes != ret->n_payload_bytes) {
         return ps_fail(err, PS_ERR_INVALID,

@@ -23,14 +23,22 @@
 
 #define PS_CODEC_RAW 0u
 
-/** One block of one table. */
+/** One block of a dense table, or rows of a sparse one. */
 struct ps_part {
     uint32_t table;
     uint32_t block;
     uint32_t dtype; /* enum ps_dtype as on the wire. */
     uint32_t codec;
-    uint32_t n_bytes; /* In the payload; pulls: 0. */
+    uint32_t n_bytes; /* In the payload, keys included; pulls: 0. */
+    uint32_t n_keys;  /* 0: a block. */
+    uint32_t n_key_bytes;
 };
+
+/** What a part of a request takes in the payload. */
+static inline uint32_t ps_part_payload(const struct ps_part *part, bool push)
+{
+    return push ? part->n_bytes : part->n_key_bytes;
+}
 
 /** One slot's share of a call; its parts are a run in the call's array of parts. */
 struct ps_slot_part {
@@ -109,7 +117,8 @@ size_t ps_data_request_write(const struct ps_data_request *request, uint8_t *to,
 
 /**
  * Read a request. Foreign bytes: bounds of slots, parts and lengths are checked, sums of part
- * lengths against the payload too; whether tables and slots exist is the caller's to check.
+ * lengths against the payload too (pushes, then keys of pulls); whether tables and slots exist, and
+ * what the keys are, is the caller's to check.
  *
  * @return PS_ERR_INVALID with words, and `*ret` in an unspecified state
  */

@@ -43,6 +43,8 @@ static void chance_share(struct ps_rng *rng, bool push, struct ps_share *ret)
                 .dtype = (uint32_t)ps_rng_below(rng, 2),
                 .codec = 0,
                 .n_bytes = push ? (uint32_t)ps_rng_below(rng, 700) : 0,
+                .n_keys = ps_rng_below(rng, 2) == 0 ? 0 : narrow(rng),
+                .n_key_bytes = (uint32_t)ps_rng_below(rng, 100),
             };
         }
     }
@@ -67,7 +69,10 @@ void chance_request(struct ps_rng *rng, struct ps_data_request *ret)
     chance_share(rng, true, &ret->push);
     chance_share(rng, false, &ret->pull);
     for (uint32_t i = 0; i < ret->push.n_parts; i++) {
-        ret->n_payload_bytes += ret->push.parts[i].n_bytes;
+        ret->n_payload_bytes += ps_part_payload(&ret->push.parts[i], true);
+    }
+    for (uint32_t i = 0; i < ret->pull.n_parts; i++) {
+        ret->n_payload_bytes += ps_part_payload(&ret->pull.parts[i], false);
     }
 }
 
@@ -130,6 +135,8 @@ static void twin_parts(struct twins *twins, uint32_t i, const struct ps_share *s
         to->dtype = (Ps__V1__Dtype)from->dtype;
         to->codec = (Ps__V1__Codec)from->codec;
         to->bytes = from->n_bytes;
+        to->keys = from->n_keys;
+        to->key_bytes = from->n_key_bytes;
         twins->part_list[i][p] = to;
     }
 }

@@ -40,7 +40,10 @@ static void check_request(const struct ps_data_request *got)
     check_share(&got->pull);
     uint64_t n_bytes = 0;
     for (uint32_t i = 0; i < got->push.n_parts; i++) {
-        n_bytes += got->push.parts[i].n_bytes;
+        n_bytes += ps_part_payload(&got->push.parts[i], true);
+    }
+    for (uint32_t i = 0; i < got->pull.n_parts; i++) {
+        n_bytes += ps_part_payload(&got->pull.parts[i], false);
     }
     ck_assert_uint_eq(n_bytes, got->n_payload_bytes);
     ck_assert_uint_eq(n_bytes, got->payload.n_left);
@@ -155,6 +158,10 @@ START_TEST(changed_messages_are_refused_or_within_bounds)
             request.push.parts[k].n_bytes %= 8; /* Short, so that changes meet the header. */
             request.n_payload_bytes += request.push.parts[k].n_bytes;
         }
+        for (uint32_t k = 0; k < request.pull.n_parts; k++) {
+            request.pull.parts[k].n_key_bytes %= 8;
+            request.n_payload_bytes += request.pull.parts[k].n_key_bytes;
+        }
         n_refused +=
             read_request(exact, mutate(&rng, chance_pack_request(&request, bytes)), &rng) != PS_OK;
         chance_reply(&rng, &reply);
@@ -189,6 +196,7 @@ static const struct {
     {"a payload nobody asked for", 3, {0x7a, 1, 0}},
     {"a payload longer than the message", 2, {0x7a, 1}},
     {"a payload of 2^64 - 1 bytes", 11, {0x7a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}},
+    {"keys that a pull does not bring", 6, {0x72, 4, 0x2a, 2, 0x38, 4}},
     {"a part whose payload is missing", 6, {0x5a, 4, 0x3a, 2, 0x28, 4}},
     {"a part that runs out of its slot", 4, {0x5a, 2, 0x3a, 2}},
     {"a slot number beyond 32 bits", 9, {0x5a, 7, 0x08, 0x80, 0x80, 0x80, 0x80, 0x10, 0}},
