@@ -14,3 +14,10 @@ void ps_random_id(struct ps_id *ret)
     } while (ps_id_none(&id));
     *ret = id;
 }
+
+void ps_random_bytes(void *to, size_t n_bytes)
+{
+    PS_ASSERT(n_bytes <= 256);
+    ssize_t n_read = getrandom(to, n_bytes, 0);
+    PS_ASSERT(n_read == (ssize_t)n_bytes);
+}
