@@ -65,6 +65,7 @@ void coord_peer_claim(struct ps_coord *coord, uint32_t member)
         peer->attend->member = PS_COORD_NOBODY;
         peer->attend->unknown = true;
     }
+    ps_mem_free(peer->rows);
     *peer = (struct coord_peer){.session = who->session, .seen = PS_MEMBER_JOINING};
 }
 
@@ -284,6 +285,9 @@ void ps_coord_destroy(struct ps_coord *coord)
     }
     if (coord->definition.job != NULL) {
         ps_wire_unpacked_free(&coord->definition.job->base);
+    }
+    for (uint32_t i = 0; i < PS_COORD_MEMBERS_MAX; i++) {
+        ps_mem_free(coord->peers[i].rows);
     }
     ps_mem_free(coord->definition.pool_memory);
     ps_mem_free(coord->definition.losses);

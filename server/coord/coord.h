@@ -32,7 +32,8 @@ struct ps_coord_options {
     struct ps_mem *mem;          /* May be NULL. */
     struct ps_metrics *metrics;  /* May be NULL. */
     struct ps_store *store;      /* Borrowed until destroy. */
-    struct ps_id new_cluster_id; /* Random; used if the store holds none. */
+    struct ps_id new_cluster_id; /* Random; used if the store holds none, */
+    uint64_t new_key_seed;       /*   as this: places keys in slots for as long as data live. */
     uint32_t n_servers;          /* Servers expected, 1 to PS_SERVERS_MAX. */
     uint32_t grace_ms;           /* 0: PS_STREAM_GRACE_MS. */
     uint32_t silence_ms;         /* 0: PS_SILENCE_MS. */

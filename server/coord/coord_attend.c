@@ -64,11 +64,40 @@ static void report_worker(struct ps_coord *coord, uint32_t member,
     ps_coord_core_progress(&coord->core, ps_exec_now_ms(coord->options.exec), member, &progress);
 }
 
+/* What a server counts of its rows; of tables that are not there it says nothing that is kept. */
+static void report_rows(struct ps_coord *coord, struct coord_peer *peer,
+                        const Ps__V1__ServerReport *report)
+{
+    size_t n = report->n_row_stats;
+    if (n > coord->core.catalogue_version) {
+        return;
+    }
+    if (n > peer->n_rows_room) {
+        size_t n_bytes = n * sizeof(peer->rows[0]);
+        Ps__V1__RowStats *grown =
+            peer->rows == NULL
+                ? ps_mem_alloc(coord->options.mem, PS_MEM_SESSIONS, n_bytes)
+                : ps_mem_grow(coord->options.mem, PS_MEM_SESSIONS, peer->rows, n_bytes);
+        if (grown == NULL) {
+            return; /* It comes with the next report. */
+        }
+        peer->rows = grown;
+        peer->n_rows_room = (uint32_t)n;
+    }
+    peer->n_rows = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (report->row_stats[i]->table < coord->core.catalogue_version) {
+            peer->rows[peer->n_rows++] = *report->row_stats[i];
+        }
+    }
+}
+
 static void report_server(struct ps_coord *coord, uint32_t member,
                           const Ps__V1__ServerReport *report)
 {
     if (report->stats != NULL) {
         coord->peers[member].server = *report->stats;
+        report_rows(coord, &coord->peers[member], report);
     }
     struct ps_coord_acks acks = {
         .placement = report->placement_version,

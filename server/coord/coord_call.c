@@ -174,6 +174,7 @@ static void answer_join(struct coord_call *call)
     reply.term = coord->term;
     reply.generation = coord->generation;
     reply.server_index = member->server;
+    reply.key_seed = coord->key_seed;
     coord_call_reply(call, &reply.base);
 }
 
@@ -337,6 +338,20 @@ static enum ps_status check_memory(const struct ps_coord *coord, uint64_t n_byte
     return PS_OK;
 }
 
+/* An averaged step adds gradients up where they lie, block by block; rows it would have to sort. */
+static enum ps_status check_aggregate(const Ps__V1__JobDefinition *job,
+                                      const Ps__V1__TableDefinition *table, struct ps_error *err)
+{
+    if (job == NULL || !job->consistency->aggregate || table->kind != PS__V1__TABLE_KIND__SPARSE) {
+        return PS_OK;
+    }
+    return ps_fail(
+        err, PS_ERR_UNSUPPORTED,
+        "table %s is sparse, and the job is aggregated: averaged steps know dense tables "
+        "only; use bsp without aggregate",
+        table->name);
+}
+
 /* On PS_OK its layout and size stand behind those of the tables before it. */
 static enum ps_status admit_table(struct ps_coord *coord, const Ps__V1__TableDefinition *definition,
                                   struct ps_error *err)
@@ -351,8 +366,15 @@ static enum ps_status admit_table(struct ps_coord *coord, const Ps__V1__TableDef
         return ps_fail(err, PS_ERR_INVALID, "table %s: a shape has at most %u dimensions, not %zu",
                        definition->name, PS_DIMS_MAX, definition->n_shape);
     }
-    enum ps_status status = ps_layout_table(definition->shape, (uint32_t)definition->n_shape,
-                                            coord->next_slot, &coord->layouts[number], err);
+    bool sparse = definition->kind == PS__V1__TABLE_KIND__SPARSE;
+    enum ps_status status = PS_OK;
+    if (sparse) { /* Its rows are where their keys are: it takes no place. */
+        coord->layouts[number] = (struct ps_layout){.first_slot = coord->next_slot};
+        status = check_aggregate(coord->definition.job, definition, err);
+    } else {
+        status = ps_layout_table(definition->shape, (uint32_t)definition->n_shape, coord->next_slot,
+                                 &coord->layouts[number], err);
+    }
     if (status == PS_OK && coord->options.check_table != NULL) {
         status = coord->options.check_table(definition, &n_bytes, err);
     }
@@ -497,6 +519,9 @@ static void define_job(struct coord_call *call, ProtobufCMessage *message)
         return;
     }
     enum ps_status status = coord_check_job(request->definition, &plan, &err);
+    for (uint32_t i = 0; i < coord->core.catalogue_version && status == PS_OK; i++) {
+        status = check_aggregate(request->definition, coord->tables[i].definition, &err);
+    }
     if (status == PS_OK && coord->definition.job != NULL) {
         status = compare_job(&coord->definition, request->definition, &err);
     } else if (status == PS_OK) {

@@ -35,12 +35,42 @@ static enum ps_status check_optimizer(const char *table, const Ps__V1__Optimizer
                        table, PS_NAME_BYTES_MAX, optimizer->name);
     }
     const float numbers[] = {optimizer->momentum, optimizer->beta1, optimizer->beta2,
-                             optimizer->epsilon,  optimizer->l2,    optimizer->weight_decay};
+                             optimizer->epsilon,  optimizer->l2,    optimizer->weight_decay,
+                             optimizer->l1,       optimizer->beta};
     for (size_t i = 0; i < PS_ARRAY_LEN(numbers); i++) {
         if (!isfinite(numbers[i])) {
             return ps_fail(err, PS_ERR_INVALID, "table %s: a number of the optimizer is not finite",
                            table);
         }
+    }
+    return PS_OK;
+}
+
+/* What only one kind has must not be said of the other. */
+static enum ps_status check_kind(const Ps__V1__TableDefinition *table, struct ps_error *err)
+{
+    bool sparse = table->kind == PS__V1__TABLE_KIND__SPARSE;
+    if (!sparse && table->kind != PS__V1__TABLE_KIND__DENSE) {
+        return ps_fail(err, PS_ERR_INVALID, "table %s: kind %u is not known; DENSE and SPARSE are",
+                       table->name, (unsigned)table->kind);
+    }
+    if (!sparse && (table->width | table->admit_after | table->expire_after) != 0) {
+        return ps_fail(err, PS_ERR_INVALID,
+                       "table %s: width, admit_after and expire_after are for sparse tables",
+                       table->name);
+    }
+    if (sparse && table->n_shape != 0) {
+        return ps_fail(err, PS_ERR_INVALID,
+                       "table %s: a sparse table has a width, and no shape of %zu dimensions",
+                       table->name, table->n_shape);
+    }
+    if (sparse && (table->width < 1 || table->width > PS_ROW_FLOATS_MAX)) {
+        return ps_fail(err, PS_ERR_INVALID, "table %s: a row has 1 to %u floats, not %" PRIu32,
+                       table->name, PS_ROW_FLOATS_MAX, table->width);
+    }
+    if (table->admit_after > PS_ADMIT_AFTER_MAX) {
+        return ps_fail(err, PS_ERR_INVALID, "table %s: admit_after is at most %u, not %" PRIu32,
+                       table->name, PS_ADMIT_AFTER_MAX, table->admit_after);
     }
     return PS_OK;
 }
@@ -56,6 +86,10 @@ enum ps_status coord_check_table(const Ps__V1__TableDefinition *table, struct ps
         table->dtype != PS__V1__TABLE_DTYPE__DTYPE_UNSET) {
         return ps_fail(err, PS_ERR_INVALID, "table %s: dtype %u is not known; FLOAT32 is",
                        table->name, (unsigned)table->dtype);
+    }
+    enum ps_status status = check_kind(table, err);
+    if (status != PS_OK) {
+        return status;
     }
     if (table->init != PS__V1__INIT_KIND__ZEROS && table->init != PS__V1__INIT_KIND__UNIFORM &&
         table->init != PS__V1__INIT_KIND__NORMAL) {
@@ -82,6 +116,8 @@ static const char *optimizer_difference(const Ps__V1__Optimizer *a, const Ps__V1
         {a->epsilon == b->epsilon, "epsilon"},
         {a->weight_decay == b->weight_decay, "weight_decay"},
         {a->l2 == b->l2, "l2"},
+        {a->l1 == b->l1, "l1"},
+        {a->beta == b->beta, "beta"},
     };
     for (size_t i = 0; i < PS_ARRAY_LEN(fields); i++) {
         if (!fields[i].equal) {
@@ -94,6 +130,18 @@ static const char *optimizer_difference(const Ps__V1__Optimizer *a, const Ps__V1
 const char *coord_table_difference(const Ps__V1__TableDefinition *a,
                                    const Ps__V1__TableDefinition *b)
 {
+    if (a->kind != b->kind) {
+        return "kind";
+    }
+    if (a->width != b->width) {
+        return "width";
+    }
+    if (a->admit_after != b->admit_after) {
+        return "admit_after";
+    }
+    if (a->expire_after != b->expire_after) {
+        return "expire_after";
+    }
     if (a->n_shape != b->n_shape ||
         memcmp(a->shape, b->shape, a->n_shape * sizeof(*a->shape)) != 0) {
         return "shape";

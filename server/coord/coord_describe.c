@@ -13,6 +13,8 @@ struct listing {
     Ps__V1__Member *member_list[PS_COORD_MEMBERS_MAX];
     Ps__V1__EpochProgress epochs[EPOCHS_SHOWN_MAX];
     Ps__V1__EpochProgress *epoch_list[EPOCHS_SHOWN_MAX];
+    Ps__V1__RowStats rows[PS_TABLES_MAX];
+    Ps__V1__RowStats *row_list[PS_TABLES_MAX];
 };
 
 static void fill_member(struct ps_coord *coord, uint32_t index, Ps__V1__Member *to)
@@ -73,6 +75,43 @@ static size_t fill_epochs(struct ps_coord *coord, struct listing *listing)
     return n;
 }
 
+static void add_rows(Ps__V1__RowStats *to, const Ps__V1__RowStats *from)
+{
+    to->rows += from->rows;
+    to->bytes += from->bytes;
+    to->created += from->created;
+    to->updated += from->updated;
+    to->dropped += from->dropped;
+    to->expired += from->expired;
+    to->refused += from->refused;
+}
+
+/* Of each sparse table among the first `n_tables`, over the servers that have reported. */
+static size_t fill_rows(const struct ps_coord *coord, size_t n_tables, struct listing *listing)
+{
+    size_t n = 0;
+    for (uint32_t table = 0; table < n_tables; table++) {
+        if (coord->tables[table].definition->kind != PS__V1__TABLE_KIND__SPARSE) {
+            continue;
+        }
+        Ps__V1__RowStats *to = &listing->rows[n];
+        ps__v1__row_stats__init(to);
+        to->table = table;
+        for (uint32_t i = 0; i < coord->options.n_servers; i++) {
+            uint32_t member = coord->core.servers[i];
+            for (uint32_t k = 0; member != PS_COORD_NOBODY && k < coord->peers[member].n_rows;
+                 k++) {
+                const Ps__V1__RowStats *from = &coord->peers[member].rows[k];
+                if (from->table == table) {
+                    add_rows(to, from);
+                }
+            }
+        }
+        listing->row_list[n++] = to;
+    }
+    return n;
+}
+
 static void fill_job(struct ps_coord *coord, Ps__V1__DescribeReply *reply)
 {
     const struct ps_coord_core *core = &coord->core;
@@ -114,6 +153,8 @@ void coord_describe(struct coord_call *call)
         reply.catalogue->n_tables = (size_t)n_made;
         reply.catalogue->version = n_made;
     }
+    reply.n_row_stats = fill_rows(coord, reply.catalogue->n_tables, listing);
+    reply.row_stats = listing->row_list;
     reply.n_members = fill_members(coord, listing);
     reply.members = listing->member_list;
     reply.n_epochs = fill_epochs(coord, listing);

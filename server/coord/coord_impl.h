@@ -99,6 +99,9 @@ struct coord_peer {
     enum ps_member_state seen;   /* Last written to the log. */
     Ps__V1__WorkerStats worker;
     Ps__V1__ServerStats server;
+    Ps__V1__RowStats *rows; /* [n_rows] Servers: of sparse tables. */
+    uint32_t n_rows;
+    uint32_t n_rows_room;
     struct coord_peer_loss losses[COORD_LOSS_EPOCHS]; /* By epoch mod their number. */
 };
 
@@ -112,6 +115,7 @@ struct coord_definition {
 struct ps_coord {
     struct ps_coord_options options;
     struct ps_id cluster_id;
+    uint64_t key_seed;
     uint64_t term;
     uint64_t generation;
     struct ps_store_stamp stamp;

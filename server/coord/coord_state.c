@@ -35,6 +35,9 @@ Ps__V1__Placement *coord_placement(struct ps_coord *coord)
 static void fill_layout(Ps__V1__Table *table)
 {
     const Ps__V1__TableDefinition *definition = table->definition;
+    if (definition->kind == PS__V1__TABLE_KIND__SPARSE) {
+        return; /* Its rows are where their keys are. */
+    }
     struct ps_layout layout;
     struct ps_error err;
     enum ps_status status = ps_layout_table(definition->shape, (uint32_t)definition->n_shape,

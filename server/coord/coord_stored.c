@@ -2,12 +2,16 @@
  * coord_stored.c — what outlives a coordinator, as bytes: a head, then messages, each behind its
  * length (32 bits).
  *
- *   0-3    layout, 1              20-27  term                44-  OpenSessions, Placement,
- *   4-19   cluster id             28-35  generation               Catalogue, JobDefinition,
- *                                 36-43  next session number      FinishedLeases
+ *   0-3    layout, 2              20-27  term                44-51  key seed
+ *   4-19   cluster id             28-35  generation          52-    OpenSessions, Placement,
+ *                                 36-43  next session number        Catalogue, JobDefinition,
+ *                                                                   FinishedLeases
  *
- * A new coordinator keeps the cluster id and the generation, counts on, and starts with no members:
- * with parameters in memory alone, servers that were left behind have nothing that could go on.
+ * Layout 1 had no key seed: nothing was placed by one then, and a new one is taken.
+ *
+ * A new coordinator keeps the cluster id, the key seed and the generation, counts on, and starts
+ * with no members: with parameters in memory alone, servers that were left behind have nothing that
+ * could go on.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -17,8 +21,10 @@
 #include "obs/log.h"
 #include "wire/pack.h"
 
-#define LAYOUT     1u
-#define HEAD_BYTES 44u
+#define LAYOUT           2u
+#define HEAD_BYTES       52u
+#define FIRST_LAYOUT     1u
+#define FIRST_HEAD_BYTES 44u
 
 enum {
     SESSIONS,
@@ -36,6 +42,7 @@ static void put_head(const struct ps_coord *coord, uint8_t *to)
     ps_store_u64(to + 20, coord->term);
     ps_store_u64(to + 28, coord->generation);
     ps_store_u64(to + 36, coord->core.next_session_number);
+    ps_store_u64(to + 44, coord->key_seed);
 }
 
 enum ps_status coord_store(struct ps_coord *coord, struct ps_error *err)
@@ -87,16 +94,19 @@ static uint64_t sessions_version(struct ps_coord *coord, const uint8_t *part, si
 static enum ps_status take_over(struct ps_coord *coord, const uint8_t *data, size_t n_bytes,
                                 struct ps_coord_core_options *ret_first, struct ps_error *err)
 {
-    if (n_bytes < HEAD_BYTES + 4 || ps_load_u32(data) != LAYOUT ||
-        ps_load_u32(data + HEAD_BYTES) > n_bytes - HEAD_BYTES - 4) {
+    bool first = n_bytes >= 4 && ps_load_u32(data) == FIRST_LAYOUT;
+    size_t n_head = first ? FIRST_HEAD_BYTES : HEAD_BYTES;
+    if (n_bytes < n_head + 4 || (!first && ps_load_u32(data) != LAYOUT) ||
+        ps_load_u32(data + n_head) > n_bytes - n_head - 4) {
         return ps_fail(err, PS_ERR_CORRUPT,
                        "the coordinator's store holds a state that this build cannot read");
     }
     memcpy(coord->cluster_id.bytes, data + 4, sizeof(coord->cluster_id.bytes));
     coord->generation = ps_load_u64(data + 28);
     ret_first->first_session_number = ps_load_u64(data + 36);
+    coord->key_seed = first ? coord->key_seed : ps_load_u64(data + 44);
     ret_first->first_sessions_version =
-        1 + sessions_version(coord, data + HEAD_BYTES + 4, ps_load_u32(data + HEAD_BYTES));
+        1 + sessions_version(coord, data + n_head + 4, ps_load_u32(data + n_head));
     return PS_OK;
 }
 
@@ -111,6 +121,7 @@ enum ps_status coord_take_term(struct ps_coord *coord, struct ps_coord_core_opti
         return status;
     }
     coord->cluster_id = coord->options.new_cluster_id;
+    coord->key_seed = coord->options.new_key_seed;
     coord->generation = 1;
     coord->term = coord->stamp.term + 1;
     ret_first->first_session_number = 1;

@@ -709,7 +709,7 @@ START_TEST(a_state_of_another_layout_is_not_taken_for_ours)
     struct ps_store *store = ps_store_memory_create(NULL);
     struct ps_store_stamp stamp = {0};
     struct ps_error err;
-    static const uint8_t other[64] = {2};
+    static const uint8_t other[64] = {3};
     ck_assert_int_eq(ps_store_write(store, &stamp, 1, other, _i == 0 ? sizeof(other) : 3, &err),
                      PS_OK);
     struct ps_inline_exec exec;
