@@ -170,6 +170,8 @@ static enum ps_status start_server(struct daemon *daemon, struct ps_error *err)
     ps_random_id(&options.session);
     ps_random_id(&options.new_cluster_id);
     memcpy(&options.seed, options.session.bytes, sizeof(options.seed));
+    ps_random_bytes(&options.new_key_seed, sizeof(options.new_key_seed));
+    ps_random_bytes(&options.index_seed, sizeof(options.index_seed));
     if (s->data_dir != NULL && s->coordinator == NULL) {
         struct ps_conf_words words;
         int n =

@@ -50,6 +50,7 @@ struct ps_server_options {
     struct ps_id cluster_id; /* To join, when it does not coordinate; none: any. */
     /* Coordinator only. */
     struct ps_id new_cluster_id; /* Random; used when the store holds none. */
+    uint64_t new_key_seed;       /* Likewise. */
     uint32_t n_servers;          /* Expected; placement is made when so many have joined. */
     struct ps_disk *disk;        /* With `store_path`: the coordinator's store is this file. */
     const char *store_path;      /* NULL: in memory. */
@@ -57,6 +58,7 @@ struct ps_server_options {
     uint32_t silence_ms;         /* 0: PS_SILENCE_MS. */
     uint32_t give_up_ms;         /* Attending: coordinator silent for so long is lost; 0: 10000. */
     uint64_t seed;               /* Of the back-off's jitter. */
+    uint64_t index_seed;         /* Random and told nobody: of the indexes of rows. */
     enum ps_plant plant;         /* Honoured in test builds only. */
     /** The job's state changed or the cluster is lost. On the main executor. May be NULL. */
     void (*changed)(void *arg);

@@ -68,6 +68,8 @@ static enum ps_status start_server(struct solo *solo, struct ps_error *err)
     };
     ps_random_id(&options.session);
     ps_random_id(&options.new_cluster_id);
+    ps_random_bytes(&options.new_key_seed, sizeof(options.new_key_seed));
+    ps_random_bytes(&options.index_seed, sizeof(options.index_seed));
     return ps_server_start(&options, &solo->server, err);
 }
 

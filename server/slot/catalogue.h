@@ -14,9 +14,12 @@
 #include "cluster/layout.h"
 #include "optim/optim.h"
 #include "table/dense.h"
+#include "table/sparse.h"
 
 struct ps_table_info {
-    struct ps_dense_spec spec;
+    bool sparse;
+    struct ps_dense_spec spec;  /* Of a sparse table only id, name and init. */
+    struct ps_sparse_spec rows; /* Of a sparse table. */
     const struct ps_optim *optim;
     struct ps_optim_params params;
 };

@@ -43,6 +43,7 @@ struct ps_data_call {
     _Atomic uint32_t n_pending; /* Lanes that have not answered. */
     struct ps_share_mail shares[PS_LANES_MAX];
     struct ps_cursor payloads[PS_CALL_SLOTS_MAX]; /* Of request.push.slots, in their order. */
+    struct ps_cursor keys[PS_CALL_SLOTS_MAX];     /* Of request.pull.slots, likewise. */
     struct ps_ledger *ledger;
     struct ps_account *account; /* Who pays. */
     uint64_t n_booked;          /* Bytes of the call itself on the account. */

@@ -63,6 +63,7 @@ static struct ps_record push_record(const struct ps_lane *lane, struct ps_data_c
             {
                 .session = request->session_number,
                 .step = request->step,
+                .clock = lane->gate.min_clock,
                 .item =
                     {
                         .stream = leased ? request->stream
@@ -83,6 +84,15 @@ static struct ps_record push_record(const struct ps_lane *lane, struct ps_data_c
     };
 }
 
+static bool has_rows(const struct ps_record_push *push)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < push->n_parts; i++) {
+        has = has || push->parts[i].n_keys > 0;
+    }
+    return has;
+}
+
 static enum ps_status push_slot(struct ps_lane *lane, struct ps_data_call *call, uint32_t at,
                                 uint64_t *ret_position)
 {
@@ -91,6 +101,10 @@ static enum ps_status push_slot(struct ps_lane *lane, struct ps_data_call *call,
     struct ps_slot *slot = lane->slots[part->slot];
     struct ps_record record = push_record(lane, call, at);
     bool staged = record.kind == PS_RECORD_STAGE;
+    if (staged && has_rows(&record.push)) { /* The coordinator has let nobody define this. */
+        *ret_position = slot->applied;
+        return PS_ERR_UNSUPPORTED;
+    }
     struct ps_staged_view kept = {0};
     if (staged) {
         kept = ps_lane_staged(lane, &record);
@@ -169,27 +183,79 @@ static const struct ps_page *page_of(const struct ps_lane *lane, const struct ps
                                         : NULL;
 }
 
-/* Lend the pages of one slot; all or none. BUSY when the session has enough of them already. */
-static enum ps_status lend(struct ps_lane *lane, struct ps_data_call *call,
-                           const struct ps_slot_part *part, uint32_t *ret_n_bytes)
+/* What one part of a pull brings, and what it costs; false when it is not here. */
+static bool weigh(const struct ps_lane *lane, uint32_t slot, const struct ps_part *want,
+                  uint32_t *n_bytes, uint64_t *n_booked)
 {
-    const struct ps_part *wants = &call->request.pull.parts[part->first_part];
+    if (want->n_keys > 0) {
+        uint64_t n = ps_lane_rows_bytes(lane, want);
+        *n_bytes += (uint32_t)n; /* svc has seen that it fits a reply. */
+        *n_booked += ps_loan_rows_bytes(n);
+        return want->table < lane->n_tables && ps_lane_rows_here(lane, want->table, slot);
+    }
+    const struct ps_page *page = page_of(lane, want);
+    if (page == NULL) {
+        return false;
+    }
+    *n_bytes += page->n * (uint32_t)sizeof(float);
+    *n_booked += ps_loan_bytes(page);
+    return true;
+}
+
+/* Lend one part; false without memory for its rows. */
+static bool lend_part(struct ps_lane *lane, struct ps_data_call *call, uint32_t slot, uint32_t at,
+                      struct ps_cursor *keys)
+{
+    const struct ps_part *want = &call->request.pull.parts[at];
+    if (want->n_keys == 0) {
+        ps_loan_lend(call->loan, at, lane->tables[want->table], want->block);
+        return true;
+    }
+    float *rows = ps_lane_rows_gather(lane, slot, want, keys);
+    if (rows != NULL) {
+        ps_loan_lend_rows(call->loan, at, rows, ps_lane_rows_bytes(lane, want));
+    }
+    return rows != NULL;
+}
+
+/* Parts of a slot from `at` on that were booked and not lent: there was no memory. */
+static void take_back(struct ps_lane *lane, struct ps_data_call *call,
+                      const struct ps_slot_part *part, uint32_t n_lent)
+{
+    for (uint32_t i = 0; i < part->n_parts; i++) {
+        uint32_t n_bytes = 0;
+        uint64_t n_booked = 0;
+        uint32_t at = part->first_part + i;
+        if (i < n_lent) {
+            ps_loan_return(&call->loan->lent[at]);
+        } else if (weigh(lane, part->slot, &call->request.pull.parts[at], &n_bytes, &n_booked)) {
+            ps_ledger_return(call->ledger, call->account, 1, n_booked);
+        }
+    }
+}
+
+/* Lend the pages and rows of one slot; all or none. BUSY when the session has enough already. */
+static enum ps_status lend(struct ps_lane *lane, struct ps_data_call *call, uint32_t nth,
+                           uint32_t *ret_n_bytes)
+{
+    const struct ps_slot_part *part = &call->request.pull.slots[nth];
     uint32_t n_bytes = 0;
     uint64_t n_booked = 0;
     for (uint32_t i = 0; i < part->n_parts; i++) {
-        const struct ps_page *page = page_of(lane, &wants[i]);
-        if (page == NULL) {
+        const struct ps_part *want = &call->request.pull.parts[part->first_part + i];
+        if (!weigh(lane, part->slot, want, &n_bytes, &n_booked)) {
             return PS_ERR_NOT_FOUND;
         }
-        n_bytes += page->n * (uint32_t)sizeof(float);
-        n_booked += ps_loan_bytes(page);
     }
     if (!ps_ledger_lend(call->ledger, call->account, part->n_parts, n_booked)) {
         return PS_ERR_BUSY;
     }
+    struct ps_cursor keys = call->keys[nth];
     for (uint32_t i = 0; i < part->n_parts; i++) {
-        ps_loan_lend(call->loan, part->first_part + i, lane->tables[wants[i].table],
-                     wants[i].block);
+        if (!lend_part(lane, call, part->slot, part->first_part + i, &keys)) {
+            take_back(lane, call, part, i);
+            return PS_ERR_BUSY;
+        }
     }
     *ret_n_bytes = n_bytes;
     return PS_OK;
@@ -215,7 +281,7 @@ static void answer_pull(struct ps_lane *lane, struct ps_share_mail *share, enum 
             reply->status = gate;
         }
         if (reply->status == PS_OK) {
-            reply->status = lend(lane, call, part, &reply->n_bytes);
+            reply->status = lend(lane, call, i, &reply->n_bytes);
         }
         busy = busy || reply->status == PS_ERR_BUSY;
     }
@@ -373,6 +439,9 @@ static enum ps_status make_blocks(struct ps_lane *lane, uint32_t table, struct p
 {
     const struct ps_catalogue *catalogue = lane->options.catalogue;
     const struct ps_layout *layout = &catalogue->layouts[table];
+    if (catalogue->tables[table].sparse) {
+        return ps_lane_rows_make(lane, table, err);
+    }
     if (lane->tables[table] == NULL) {
         enum ps_status status = ps_dense_create(&catalogue->tables[table].spec, lane->options.mem,
                                                 &lane->tables[table], err);
@@ -465,6 +534,7 @@ static void run_update(struct ps_mail *mail)
          open = ps_gate_release(&lane->gate)) {
         unpark(lane, open, PS_OK);
     }
+    ps_lane_rows_tend(lane);
     if (atomic_fetch_sub_explicit(&update->n_pending, 1, memory_order_acq_rel) == 1) {
         update->done(update);
     }
@@ -549,6 +619,7 @@ void ps_lane_destroy(struct ps_lane *lane)
     for (uint32_t t = 0; t < PS_TABLES_MAX; t++) {
         ps_dense_destroy(lane->tables[t]);
     }
+    ps_lane_rows_destroy(lane);
     for (uint32_t s = 0; s < PS_SLOTS; s++) {
         ps_mem_free(lane->slots[s]);
     }

@@ -28,6 +28,7 @@ struct ps_lane_options {
     struct ps_metrics *metrics;
     struct ps_committer *committer;
     const struct ps_catalogue *catalogue; /* Shared, append-only. */
+    uint64_t index_seed; /* By chance, this process's own: of the indexes of rows. */
     uint32_t index;
     uint32_t n_lanes;
     bool plant_gate; /* Planted bugs, test builds only. */
@@ -83,6 +84,13 @@ void ps_lane_post_share(struct ps_lane *lane, struct ps_share_mail *share);
 
 /** Hand news over to one lane; it counts `n_pending` down. Main executor. */
 void ps_lane_post_update(struct ps_lane *lane, struct ps_lane_update *update);
+
+/**
+ * Add the lane's figures of a sparse table to `sum` and `n_refused`; false: it has none. Any
+ * thread, for tables that have been published in the catalogue.
+ */
+bool ps_lane_figures(const struct ps_lane *lane, uint32_t table, struct ps_sparse_stats *sum,
+                     uint64_t *n_refused);
 
 /** Answer everything parked with `NOT_YET` and park nothing more; by mail. Main executor. */
 void ps_lane_post_stop(struct ps_lane *lane, struct ps_mail *done_mail, struct ps_exec *home);

@@ -86,15 +86,24 @@ static void apply_block(struct ps_lane *lane, const struct ps_part *part, float 
     ps_metric_add(metrics, PS_METRIC_bytes_copied_push_total, n_copied + n_state_copied);
 }
 
-/* Pages for a push: the twins of all borrowed ones, or none. */
-static bool reserve_pages(struct ps_lane *lane, const struct ps_record_push *push)
+/* A block is missing when this server could not make it; it will leave the job. */
+static bool reserve_page(struct ps_lane *lane, const struct ps_part *part)
 {
+    struct ps_dense *dense = lane->tables[part->table];
+    return ps_dense_page(dense, part->block) != NULL &&
+           ps_dense_reserve(dense, part->block, PS_PAGE_WITHIN) == PS_OK;
+}
+
+/* Memory for a push: the twins of all borrowed pages, and new rows. All of it, or false. */
+static bool reserve(struct ps_lane *lane, uint32_t slot, const struct ps_record_push *push)
+{
+    struct ps_cursor payload = push->payload;
     for (uint32_t i = 0; i < push->n_parts; i++) {
         const struct ps_part *part = &push->parts[i];
-        /* A block is missing when this server could not make it; it will leave the job. */
+        struct ps_cursor values = ps_cursor_split(&payload, part->n_bytes);
         if (part->table >= lane->n_tables ||
-            ps_dense_page(lane->tables[part->table], part->block) == NULL ||
-            ps_dense_reserve(lane->tables[part->table], part->block, PS_PAGE_WITHIN) != PS_OK) {
+            !(part->n_keys > 0 ? ps_lane_rows_reserve(lane, slot, part, values)
+                               : reserve_page(lane, part))) {
             return false;
         }
     }
@@ -105,7 +114,7 @@ bool ps_lane_make_room(struct ps_lane *lane, const struct ps_record *record)
 {
     const struct ps_record_push *push = &record->push;
     if (record->kind == PS_RECORD_PUSH) {
-        return reserve_pages(lane, push);
+        return reserve(lane, record->slot, push);
     }
     PS_ASSERT(record->kind == PS_RECORD_STAGE && lane->staged_ahead == NULL);
     lane->staged_ahead =
@@ -117,20 +126,28 @@ bool ps_lane_make_room(struct ps_lane *lane, const struct ps_record *record)
 void ps_lane_leave_room(struct ps_lane *lane, const struct ps_record *record)
 {
     for (uint32_t i = 0; i < record->push.n_parts; i++) {
-        if (record->push.parts[i].table < lane->n_tables) {
-            ps_dense_unreserve(lane->tables[record->push.parts[i].table]);
+        const struct ps_part *part = &record->push.parts[i];
+        if (part->table < lane->n_tables && part->n_keys > 0) {
+            ps_lane_rows_release(lane, record->slot, part);
+        } else if (part->table < lane->n_tables) {
+            ps_dense_unreserve(lane->tables[part->table]);
         }
     }
     ps_mem_free(lane->staged_ahead);
     lane->staged_ahead = NULL;
 }
 
-static void apply_push(struct ps_lane *lane, const struct ps_record_push *push)
+static void apply_push(struct ps_lane *lane, uint32_t slot, const struct ps_record_push *push)
 {
     struct ps_cursor payload = push->payload;
     for (uint32_t i = 0; i < push->n_parts; i++) {
-        struct ps_cursor values = ps_cursor_split(&payload, push->parts[i].n_bytes);
-        apply_block(lane, &push->parts[i], push->rate, push->scale, values);
+        const struct ps_part *part = &push->parts[i];
+        struct ps_cursor values = ps_cursor_split(&payload, part->n_bytes);
+        if (part->n_keys > 0) {
+            ps_lane_rows_apply(lane, slot, push, part, values);
+        } else {
+            apply_block(lane, part, push->rate, push->scale, values);
+        }
     }
 }
 
@@ -305,7 +322,7 @@ static void apply_sessions(struct ps_lane *lane, const struct ps_record *record)
 void ps_lane_apply(struct ps_lane *lane, const struct ps_record *record)
 {
     switch (record->kind) {
-    case PS_RECORD_PUSH: apply_push(lane, &record->push); break;
+    case PS_RECORD_PUSH: apply_push(lane, record->slot, &record->push); break;
     case PS_RECORD_STAGE: stage(lane, record->slot, &record->push); break;
     case PS_RECORD_CLOSE: apply_close(lane, record); break;
     case PS_RECORD_SESSIONS: apply_sessions(lane, record); break;

@@ -22,6 +22,11 @@ uint64_t ps_loan_bytes(const struct ps_page *page)
     return ps_page_bytes(page) + sizeof(struct ps_lent);
 }
 
+uint64_t ps_loan_rows_bytes(uint64_t n_bytes)
+{
+    return n_bytes + sizeof(struct ps_lent);
+}
+
 void ps_loan_lend(struct ps_loan *loan, uint32_t at, struct ps_dense *dense, uint32_t block)
 {
     struct ps_page *page = ps_dense_borrow(dense, block, PS_PAGE_PULL);
@@ -30,12 +35,23 @@ void ps_loan_lend(struct ps_loan *loan, uint32_t at, struct ps_dense *dense, uin
     atomic_fetch_add_explicit(&loan->n_holders, 1, memory_order_relaxed);
 }
 
+void ps_loan_lend_rows(struct ps_loan *loan, uint32_t at, float *rows, uint64_t n_bytes)
+{
+    PS_ASSERT(loan->lent[at].page == NULL && loan->lent[at].rows == NULL);
+    loan->lent[at] = (struct ps_lent){.loan = loan, .rows = rows, .n_rows_bytes = n_bytes};
+    atomic_fetch_add_explicit(&loan->n_holders, 1, memory_order_relaxed);
+}
+
 void ps_loan_return(void *arg)
 {
     struct ps_lent *lent = arg;
     struct ps_loan *loan = lent->loan;
-    uint64_t n_bytes = ps_loan_bytes(lent->page);
-    ps_page_unref(lent->page, PS_PAGE_PULL);
+    uint64_t n_bytes =
+        lent->page != NULL ? ps_loan_bytes(lent->page) : ps_loan_rows_bytes(lent->n_rows_bytes);
+    if (lent->page != NULL) {
+        ps_page_unref(lent->page, PS_PAGE_PULL);
+    }
+    ps_mem_free(lent->rows);
     ps_ledger_return(loan->ledger, loan->account, 1, n_bytes);
     ps_loan_release(loan);
 }

@@ -1,7 +1,7 @@
 #ifndef PS_SERVER_SLOT_LOAN_H
 #define PS_SERVER_SLOT_LOAN_H
 /*
- * slot/loan.h — the pages that one reply lends to the transport.
+ * slot/loan.h — the pages and the gathered rows that one reply lends to the transport.
  *
  * Made when the call arrives, so that nothing has to be found later; gone when the call is answered
  * and the last page is back, which may be long after it: a peer that stops reading keeps the pages
@@ -17,13 +17,15 @@ struct ps_loan;
 
 struct ps_lent {
     struct ps_loan *loan;
-    struct ps_page *page; /* NULL: not lent. */
+    struct ps_page *page; /* NULL: not lent, or rows. */
+    float *rows;          /* Gathered for this reply; NULL: a page, or not lent. */
+    uint64_t n_rows_bytes;
 };
 
 struct ps_loan {
     struct ps_ledger *ledger; /* A reference. */
     struct ps_account *account;
-    _Atomic uint32_t n_holders; /* The call, and every page that is out. */
+    _Atomic uint32_t n_holders; /* The call, and every page or run of rows that is out. */
     struct ps_lent lent[];      /* One per part of the pull. */
 };
 
@@ -34,8 +36,14 @@ PS_MUST_CHECK struct ps_loan *ps_loan_create(struct ps_mem *mem, struct ps_ledge
 /** What a page costs its borrower. */
 uint64_t ps_loan_bytes(const struct ps_page *page);
 
+/** What `n_bytes` of gathered rows cost. */
+uint64_t ps_loan_rows_bytes(uint64_t n_bytes);
+
 /** Part `at` borrows a held block, for which ps_ledger_lend has taken the bytes. Lane thread. */
 void ps_loan_lend(struct ps_loan *loan, uint32_t at, struct ps_dense *dense, uint32_t block);
+
+/** Part `at` is these rows, a block of ps_mem that is freed with it; likewise. Lane thread. */
+void ps_loan_lend_rows(struct ps_loan *loan, uint32_t at, float *rows, uint64_t n_bytes);
 
 /** `arg`, a struct ps_lent, comes back: `done` of a piece. Any thread. */
 void ps_loan_return(void *arg);

@@ -23,10 +23,14 @@ enum ps_record_kind {
     PS_RECORD_FINISH    /* Leases that are finished. */
 };
 
-/** Payload of PUSH and STAGE: blocks of dense tables, values as received. */
+/**
+ * Payload of PUSH and STAGE, as received: values of blocks; keys and values of rows. PUSH alone has
+ * rows.
+ */
 struct ps_record_push {
     uint64_t session; /* Number. */
     uint64_t step;
+    uint64_t clock; /* Min clock when it was proposed: rows are as old as it says. */
     struct ps_seen_item item;
     uint32_t rows;
     float rate;  /* Effective. */

@@ -14,7 +14,7 @@
 #define GIVE_UP_MS      10000u
 #define JOIN_PATIENCE   3u    /* Times give_up_ms: servers may start before their coordinator. */
 #define LOG_FIRST_MS    1000u /* Shorter outages are not worth a line. */
-#define REPORT_BYTES    1024u /* A server's report; the longest is about 300. */
+#define JOIN_BYTES      1024u /* The longest is about 400. */
 #define UPDATES_MAX     16u /* In the lanes at a time; then messages wait, and the stream stalls. */
 #define STOP_WAIT_MS    300u /* For a coordinator to end the stream in peace. */
 
@@ -103,12 +103,39 @@ static void fill_stats(const struct ps_attend *attend, Ps__V1__ServerStats *stat
     }
 }
 
+/* What the lanes hold of sparse tables: those that all of them have made. */
+static size_t fill_rows(struct ps_attend *attend)
+{
+    size_t n = 0;
+    for (uint32_t table = 0; table < attend->acked.catalogue_version; table++) {
+        struct ps_sparse_stats sum = {0};
+        uint64_t n_refused = 0;
+        bool sparse = attend->options.catalogue->tables[table].sparse;
+        for (uint32_t i = 0; i < attend->options.n_lanes && sparse; i++) {
+            (void)ps_lane_figures(attend->options.lanes[i], table, &sum, &n_refused);
+        }
+        if (sparse) {
+            Ps__V1__RowStats *to = &attend->rows[n];
+            ps__v1__row_stats__init(to);
+            to->table = table;
+            to->rows = sum.n_rows;
+            to->bytes = sum.n_bytes;
+            to->created = sum.n_created;
+            to->updated = sum.n_updated;
+            to->dropped = sum.n_dropped;
+            to->expired = sum.n_expired;
+            to->refused = n_refused;
+            attend->row_list[n++] = to;
+        }
+    }
+    return n;
+}
+
 static void send_report(struct ps_attend *attend)
 {
     if (attend->stream == NULL) {
         return;
     }
-    uint8_t bytes[REPORT_BYTES];
     Ps__V1__ServerStats stats = PS__V1__SERVER_STATS__INIT;
     Ps__V1__ServerReport server = PS__V1__SERVER_REPORT__INIT;
     Ps__V1__AttendReport report = PS__V1__ATTEND_REPORT__INIT;
@@ -119,6 +146,8 @@ static void send_report(struct ps_attend *attend)
     server.finished_version = attend->acked.finished_version;
     server.closed_steps = attend->acked.closed_steps;
     server.stats = &stats;
+    server.n_row_stats = fill_rows(attend);
+    server.row_stats = attend->row_list;
     report.session.len = sizeof(attend->options.session.bytes);
     report.session.data = attend->options.session.bytes;
     report.session_number = attend->session_number;
@@ -126,9 +155,9 @@ static void send_report(struct ps_attend *attend)
     report.generation = attend->generation;
     report.server = &server;
     bool fits = false;
-    size_t n_bytes = ps_wire_pack(&report.base, bytes, sizeof(bytes), &fits);
+    size_t n_bytes = ps_wire_pack(&report.base, attend->report, sizeof(attend->report), &fits);
     PS_ASSERT(fits);
-    struct ps_out out = {.head = bytes, .n_head_bytes = n_bytes};
+    struct ps_out out = {.head = attend->report, .n_head_bytes = n_bytes};
     (void)ps_stream_send(attend->stream, &out); /* Refused: the next heartbeat repeats it. */
 }
 
@@ -340,7 +369,7 @@ static void open_stream(struct ps_attend *attend)
 
 static void start_join(struct ps_attend *attend)
 {
-    uint8_t bytes[REPORT_BYTES];
+    uint8_t bytes[JOIN_BYTES];
     Ps__V1__JoinRequest join;
     ps__v1__join_request__init(&join);
     join.protocol_min = PS_PROTOCOL_MIN;
@@ -386,6 +415,7 @@ static void joined(struct ps_attend *attend, const Ps__V1__JoinReply *reply)
     attend->session_number = reply->session_number;
     attend->term = reply->term;
     set_generation(attend, reply->generation);
+    atomic_store_explicit(&attend->options.svc->key_seed, reply->key_seed, memory_order_relaxed);
     attend->view.index = reply->server_index;
     attend->view.joined = true;
     char cluster[PS_ID_TEXT_BYTES];

@@ -11,6 +11,11 @@
 #include "slot/record.h"
 #include "svc/attend.h"
 
+/* A server's report: about 300 bytes, and 80 of each sparse table. */
+#define PS_ATTEND_REPORT_BYTES (1024u + PS_TABLES_MAX * 96u)
+
+PS_STATIC_ASSERT(PS_ATTEND_REPORT_BYTES <= PS_CONTROL_BYTES_MAX, "a coordinator reads it");
+
 /** What every lane has applied; each number only grows. */
 struct ps_attend_acked {
     uint64_t placement_version;
@@ -62,6 +67,10 @@ struct ps_attend {
     struct ps_seen_range ranges[PS_SEEN_FINISHED_MAX];
     uint32_t n_ranges;
     uint64_t finished_version;
+    /* The report being made. */
+    Ps__V1__RowStats rows[PS_TABLES_MAX];
+    Ps__V1__RowStats *row_list[PS_TABLES_MAX];
+    uint8_t report[PS_ATTEND_REPORT_BYTES];
 };
 
 /** Take one state over: post the lanes' update, remember what is ours. */

@@ -14,6 +14,7 @@
 struct ps_data_check {
     const struct ps_catalogue *catalogue;
     uint64_t generation; /* 0: not known yet. */
+    uint64_t key_seed;   /* Of the cluster. */
     bool not_finite;     /* Set: it was refused for a value that is NaN or infinite. */
 };
 
@@ -22,7 +23,7 @@ PS_MUST_CHECK enum ps_status ps_data_check_head(const struct ps_data_check *chec
                                                 struct ps_data_call *call, struct ps_error *err);
 
 /**
- * Check the rest of `call->request`, its values included, and cut its payload by slots.
+ * Check the rest of `call->request`, its keys and values included, and cut its payload by slots.
  *
  * @return PS_ERR_INVALID, NOT_FOUND, UNSUPPORTED or FENCED with words; nothing may be applied then
  */

@@ -19,7 +19,7 @@ static void free_call(struct ps_data_call *call)
     atomic_fetch_sub_explicit(&svc->n_open, 1, memory_order_release);
 }
 
-/* The weights, as pieces that lend the pages; in the order of slots and parts. */
+/* The weights, as pieces that lend pages and gathered rows; in the order of slots and parts. */
 static size_t lend_pages(struct ps_data_call *call, struct ps_piece *pieces)
 {
     size_t n = 0;
@@ -28,13 +28,15 @@ static size_t lend_pages(struct ps_data_call *call, struct ps_piece *pieces)
         for (uint32_t k = 0; k < slot->n_parts && call->reply.pull[i].status == PS_OK; k++) {
             struct ps_lent *lent = &call->loan->lent[slot->first_part + k];
             const struct ps_page *page = lent->page;
+            const float *values = page != NULL ? page->weights : lent->rows;
+            size_t n_bytes = page != NULL ? page->n * sizeof(float) : (size_t)lent->n_rows_bytes;
             pieces[n++] = (struct ps_piece){
-                .data = (const uint8_t *)page->weights,
-                .n_bytes = page->n * sizeof(float),
+                .data = (const uint8_t *)values,
+                .n_bytes = n_bytes,
                 .done = ps_loan_return,
                 .arg = lent,
             };
-            call->reply.n_payload_bytes += page->n * sizeof(float);
+            call->reply.n_payload_bytes += n_bytes;
         }
     }
     return n;
@@ -215,9 +217,11 @@ static void arrive(struct ps_svc_data *svc, struct ps_call *in, enum ps_data_kin
         ps_call_finish(in, PS_ERR_BUSY, NULL, "no memory for one more call: slow down");
         return;
     }
-    struct ps_data_check check = {.catalogue = svc->catalogue,
-                                  .generation =
-                                      atomic_load_explicit(&svc->generation, memory_order_relaxed)};
+    struct ps_data_check check = {
+        .catalogue = svc->catalogue,
+        .generation = atomic_load_explicit(&svc->generation, memory_order_relaxed),
+        .key_seed = atomic_load_explicit(&svc->key_seed, memory_order_relaxed),
+    };
     enum ps_status status = ps_data_request_read(
         ps_cursor_over(call->msg->slices, call->msg->n_slices), &call->request, &err);
     if (status == PS_OK) {

@@ -28,6 +28,7 @@ struct ps_svc_data {
     uint32_t n_lanes;
     struct ps_ledger *ledger;    /* A reference of the owner's. */
     _Atomic uint64_t generation; /* Set by attending; 0: not known yet. */
+    _Atomic uint64_t key_seed;   /* Likewise: places keys in slots. */
     _Atomic uint64_t n_open;     /* Calls under way. */
 };
 

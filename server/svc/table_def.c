@@ -24,6 +24,8 @@ static enum ps_status read_optimizer(const Ps__V1__Optimizer *from, const struct
         params.epsilon = from->epsilon;
         params.weight_decay = from->weight_decay;
         params.l2 = from->l2;
+        params.l1 = from->l1;
+        params.beta = from->beta > 0.0f || from->beta < 0.0f ? from->beta : params.beta;
     }
     enum ps_status status = optim->check(&params, err);
     if (status == PS_OK) {
@@ -31,6 +33,37 @@ static enum ps_status read_optimizer(const Ps__V1__Optimizer *from, const struct
         *ret_params = params;
     }
     return status;
+}
+
+/* The rows of a sparse table. It has no blocks and takes no place among those that have. */
+static enum ps_status read_rows(const Ps__V1__TableDefinition *from, struct ps_layout *layout,
+                                struct ps_table_info *info, struct ps_error *err)
+{
+    if (from->n_shape != 0) {
+        return ps_fail(err, PS_ERR_INVALID, "table '%s': a sparse table has a width and no shape",
+                       from->name);
+    }
+    *layout = (struct ps_layout){0};
+    enum ps_status status = read_optimizer(from->optimizer, &info->optim, &info->params, err);
+    if (status != PS_OK) {
+        return ps_wrap(err, status, "table '%s'", from->name);
+    }
+    info->sparse = true;
+    info->spec = (struct ps_dense_spec){.dtype = PS_DTYPE_F32};
+    info->rows = (struct ps_sparse_spec){
+        .width = from->width,
+        .state_per_elem = info->optim->state_per_elem,
+        .init = {.kind = (enum ps_init_kind)from->init,
+                 .scale = from->init_scale,
+                 .seed = from->seed},
+        .admit_after = from->admit_after,
+        .admit_bytes = PS_ADMIT_BYTES,
+        .expire_after = from->expire_after,
+    };
+    memcpy(info->spec.name, from->name, strlen(from->name) + 1);
+    memcpy(info->rows.name, from->name, strlen(from->name) + 1);
+    status = ps_sparse_check(&info->rows, err);
+    return status == PS_OK ? PS_OK : ps_wrap(err, status, "table '%s'", from->name);
 }
 
 static enum ps_status read_definition(const Ps__V1__TableDefinition *from, uint32_t first_slot,
@@ -43,6 +76,18 @@ static enum ps_status read_definition(const Ps__V1__TableDefinition *from, uint3
     if (strlen(from->name) > PS_NAME_BYTES_MAX || from->n_shape > PS_DIMS_MAX) {
         return ps_fail(err, PS_ERR_INVALID, "name or shape is too long");
     }
+    if (from->kind == PS__V1__TABLE_KIND__SPARSE) {
+        return read_rows(from, layout, info, err);
+    }
+    if (from->kind != PS__V1__TABLE_KIND__DENSE || from->width != 0 || from->admit_after != 0 ||
+        from->expire_after != 0) {
+        return ps_fail(err, PS_ERR_INVALID,
+                       "table '%s': kind %d with width %u, admit_after %u and expire_after %u, "
+                       "which belong to sparse tables",
+                       from->name, (int)from->kind, from->width, from->admit_after,
+                       from->expire_after);
+    }
+    info->sparse = false;
     enum ps_status status =
         ps_layout_table(from->shape, (uint32_t)from->n_shape, first_slot, layout, err);
     if (status != PS_OK) {
@@ -86,7 +131,10 @@ enum ps_status ps_table_def_check(const struct Ps__V1__TableDefinition *definiti
     struct ps_layout layout = {0};
     struct ps_table_info info = {0};
     enum ps_status status = read_definition(definition, 0, &layout, &info, err);
-    if (status == PS_OK && ret_bytes != NULL) {
+    if (status == PS_OK && ret_bytes != NULL && info.sparse) {
+        /* Before the first row. */
+        *ret_bytes = info.rows.admit_after > 1 ? (uint64_t)PS_SLOTS * info.rows.admit_bytes : 0;
+    } else if (status == PS_OK && ret_bytes != NULL) {
         PS_ASSERT(info.optim != NULL);
         /* No overflow: PS_BLOCKS_MAX blocks of PS_BLOCK_FLOATS_MAX floats are 2^38. */
         *ret_bytes = layout.n_elements * sizeof(float) * (1u + info.optim->state_per_elem);
@@ -103,5 +151,6 @@ enum ps_status ps_table_def_read(const struct Ps__V1__Table *table, struct ps_la
     enum ps_status status =
         read_definition(table->definition, table->first_slot, ret_layout, ret_info, err);
     ret_info->spec.id = table->number;
+    ret_info->rows.id = table->number;
     return status;
 }

@@ -14,7 +14,7 @@
 #define FETCH_BYTES_MAX 256u /* Of a row, ahead of its use; the machine goes on by itself. */
 #define ADMIT_STREAM    UINT64_C(0x61646d6974) /* Apart from the streams of initial values. */
 
-static enum ps_status check_spec(const struct ps_sparse_spec *spec, struct ps_error *err)
+enum ps_status ps_sparse_check(const struct ps_sparse_spec *spec, struct ps_error *err)
 {
     if (spec->width == 0 || spec->width > PS_ROW_FLOATS_MAX) {
         return ps_fail(err, PS_ERR_INVALID, "rows have %" PRIu32 " floats, not 1 to %u",
@@ -46,7 +46,7 @@ static enum ps_status check_spec(const struct ps_sparse_spec *spec, struct ps_er
 enum ps_status ps_sparse_create(const struct ps_sparse_spec *spec, struct ps_mem *mem,
                                 struct ps_sparse **ret, struct ps_error *err)
 {
-    enum ps_status status = check_spec(spec, err);
+    enum ps_status status = ps_sparse_check(spec, err);
     if (status != PS_OK) {
         return ps_wrap(err, status, "table '%s'", spec->name);
     }

@@ -120,6 +120,10 @@ struct ps_sparse {
     struct ps_sparse_stats stats;
 };
 
+/** @return PS_ERR_INVALID for a spec that contradicts itself, with words */
+PS_MUST_CHECK enum ps_status ps_sparse_check(const struct ps_sparse_spec *spec,
+                                             struct ps_error *err);
+
 /**
  * Make a table without rows. `mem` outlives it and every page lent.
  *

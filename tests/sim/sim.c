@@ -42,6 +42,8 @@ static void start_server(struct sim *sim, uint32_t index)
         .name = server->node->name,
         .session = sim_id(world),
         .new_cluster_id = sim_id(world),
+        .new_key_seed = ps_rng_next(&world->rng),
+        .index_seed = ps_rng_next(&world->rng),
         .n_servers = sim->plan.n_servers,
         .disk = sim->plan.store_file ? &sim->disk.base : NULL,
         .store_path = sim->plan.store_file ? "coord/store" : NULL,
