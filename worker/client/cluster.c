@@ -51,7 +51,12 @@ bool ps_cluster_read_table(const Ps__V1__Table *from, struct ps_table *ret)
     for (uint32_t d = 0; d < ret->n_dims; d++) {
         ret->shape[d] = definition->shape[d];
     }
-    return ps_layout_elements(ret->shape, ret->n_dims, &ret->n_elements, NULL) == PS_OK;
+    if (definition->kind == PS__V1__TABLE_KIND__SPARSE) {
+        ret->width = definition->width;
+        return ret->width >= 1 && ret->width <= PS_ROW_FLOATS_MAX && ret->n_dims == 0;
+    }
+    return definition->kind == PS__V1__TABLE_KIND__DENSE &&
+           ps_layout_elements(ret->shape, ret->n_dims, &ret->n_elements, NULL) == PS_OK;
 }
 
 static const char *keep(struct block *block, const char *text)

@@ -10,51 +10,139 @@ PS_STATIC_ASSERT(PS_SLOTS <= UINT8_MAX && PS_FRAGMENTS_MAX <= UINT8_MAX,
                  "slot and fragment fit struct ps_flow_unit");
 PS_STATIC_ASSERT(PS_SLOTS *PS_FRAGMENTS_MAX <= UINT16_MAX, "units fit struct ps_flow_call");
 
-uint32_t ps_flow_units(struct ps_layout_view view)
+/* Where the rows of a slot begin: in its last fragment of blocks, behind those that are sent. */
+static struct ps_flow_cut cut_slot(struct ps_layout_view view, const bool *chosen,
+                                   const struct ps_flow_rows *rows, uint32_t slot,
+                                   uint32_t n_fragments)
 {
-    uint32_t n_units = 0;
-    for (uint32_t slot = 0; slot < PS_SLOTS; slot++) {
-        n_units += ps_layout_slot_fragments(view, slot);
+    struct ps_flow_cut cut = {
+        .rows = rows, .slot = slot, .fragment = n_fragments > 0 ? n_fragments - 1 : 0};
+    struct ps_layout_walk walk = ps_layout_walk_fragment(view, slot, cut.fragment);
+    struct ps_layout_part part;
+    while (ps_layout_walk_next(&walk, &part)) {
+        if (chosen[part.table]) {
+            cut.n_bytes += part.n_floats * (uint32_t)sizeof(float);
+            cut.n_parts++;
+        }
     }
-    return n_units;
+    return cut;
+}
+
+struct ps_flow_size ps_flow_size(struct ps_layout_view view, const bool *chosen,
+                                 const struct ps_flow_rows *rows)
+{
+    struct ps_flow_size size = {0};
+    for (uint32_t slot = 0; slot < PS_SLOTS; slot++) {
+        uint32_t n_fragments = ps_layout_slot_fragments(view, slot);
+        size.n_units += n_fragments;
+        if (rows == NULL) {
+            continue;
+        }
+        struct ps_flow_cut cut = cut_slot(view, chosen, rows, slot, n_fragments);
+        struct ps_flow_run run;
+        bool any = false;
+        while (ps_flow_cut_next(&cut, &run)) {
+            size.n_runs++;
+            any = true;
+        }
+        size.n_units += any ? cut.fragment + 1 - n_fragments : 0; /* It is at least that. */
+    }
+    return size;
+}
+
+/* The unit of a fragment: the last one, or a new one behind it. */
+static struct ps_flow_unit *unit_for(struct ps_flow *flow, uint32_t slot, uint32_t fragment)
+{
+    struct ps_flow_unit *last = flow->n_units > 0 ? &flow->units[flow->n_units - 1] : NULL;
+    if (last != NULL && last->slot == slot && last->fragment == fragment) {
+        return last;
+    }
+    last = &flow->units[flow->n_units++];
+    *last = (struct ps_flow_unit){
+        .slot = (uint8_t)slot, .fragment = (uint8_t)fragment, .state = PS_FLOW_WAITING};
+    return last;
+}
+
+/* Append the rows of one slot; it may have more fragments then. False: too many. */
+static bool add_rows(struct ps_flow *flow, uint32_t slot, uint32_t *n_fragments)
+{
+    struct ps_flow_rows *rows = flow->rows;
+    struct ps_flow_cut cut = cut_slot(flow->view, flow->chosen, rows, slot, *n_fragments);
+    struct ps_flow_run run;
+    while (ps_flow_cut_next(&cut, &run)) {
+        if (cut.fragment >= PS_FRAGMENTS_MAX) {
+            return false;
+        }
+        struct ps_flow_unit *unit = unit_for(flow, slot, cut.fragment);
+        unit->first_run = unit->n_runs == 0 ? rows->n_runs : unit->first_run;
+        unit->n_runs++;
+        unit->n_parts++;
+        unit->n_bytes += ps_flow_run_bytes(rows, &run);
+        rows->runs[rows->n_runs++] = run;
+        *n_fragments = cut.fragment >= *n_fragments ? cut.fragment + 1 : *n_fragments;
+    }
+    return true;
 }
 
 /* Append the units of one slot that hold anything of a chosen table. */
-static void add_slot(struct ps_flow *flow, uint32_t slot, uint32_t n_fragments)
+static void add_blocks(struct ps_flow *flow, uint32_t slot)
 {
     struct ps_layout_walk walk = ps_layout_walk_slot(flow->view, slot);
     struct ps_layout_part part;
-    struct ps_flow_unit *unit = NULL;
     while (ps_layout_walk_next(&walk, &part)) {
         if (!flow->chosen[part.table]) {
             continue;
         }
-        if (unit == NULL || unit->fragment != part.fragment) {
-            unit = &flow->units[flow->n_units++];
-            *unit = (struct ps_flow_unit){.slot = (uint8_t)slot,
-                                          .fragment = (uint8_t)part.fragment,
-                                          .n_fragments = (uint8_t)n_fragments,
-                                          .state = PS_FLOW_WAITING};
-        }
+        struct ps_flow_unit *unit = unit_for(flow, slot, part.fragment);
         unit->n_parts++;
         unit->n_bytes += part.n_floats * (uint32_t)sizeof(float);
     }
 }
 
-bool ps_flow_begin(struct ps_flow *flow, enum ps_flow_kind kind, struct ps_layout_view view,
-                   const bool *chosen, struct ps_flow_unit *units)
+/* All units of a slot; false: too many. */
+static bool add_slot(struct ps_flow *flow, uint32_t slot)
 {
-    PS_ASSERT(view.n_tables <= PS_TABLES_MAX);
-    *flow = (struct ps_flow){.kind = kind, .view = view, .units = units};
-    memcpy(flow->chosen, chosen, view.n_tables * sizeof(*chosen));
-    for (uint32_t slot = 0; slot < PS_SLOTS; slot++) {
-        uint32_t n_fragments = ps_layout_slot_fragments(view, slot);
-        if (n_fragments > PS_FRAGMENTS_MAX) {
-            return false;
-        }
-        add_slot(flow, slot, n_fragments);
+    uint32_t first = flow->n_units;
+    uint32_t n_fragments = ps_layout_slot_fragments(flow->view, slot);
+    if (n_fragments > PS_FRAGMENTS_MAX) {
+        return false;
+    }
+    add_blocks(flow, slot);
+    if (flow->rows != NULL && !add_rows(flow, slot, &n_fragments)) {
+        return false;
+    }
+    for (uint32_t i = first; i < flow->n_units; i++) {
+        flow->units[i].n_fragments = (uint8_t)n_fragments;
     }
     return true;
+}
+
+bool ps_flow_begin(struct ps_flow *flow, enum ps_flow_kind kind, struct ps_layout_view view,
+                   const bool *chosen, struct ps_flow_rows *rows, struct ps_flow_unit *units)
+{
+    PS_ASSERT(view.n_tables <= PS_TABLES_MAX);
+    *flow = (struct ps_flow){.kind = kind, .view = view, .rows = rows, .units = units};
+    if (rows != NULL) {
+        rows->n_runs = 0;
+    }
+    memcpy(flow->chosen, chosen, view.n_tables * sizeof(*chosen));
+    for (uint32_t slot = 0; slot < PS_SLOTS; slot++) {
+        if (!add_slot(flow, slot)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void ps_flow_weigh(struct ps_flow *flow)
+{
+    PS_ASSERT(flow->kind == PS_FLOW_PUSH);
+    for (uint32_t i = 0; i < flow->n_units; i++) {
+        struct ps_flow_unit *unit = &flow->units[i];
+        for (uint32_t r = 0; r < unit->n_runs; r++) {
+            unit->n_bytes += flow->rows->runs[unit->first_run + r].n_key_bytes;
+        }
+    }
 }
 
 void ps_flow_open(struct ps_flow *flow)
@@ -63,17 +151,39 @@ void ps_flow_open(struct ps_flow *flow)
     memset(flow->gates, PS_FLOW_OPEN, sizeof(flow->gates));
 }
 
-uint32_t ps_flow_parts(const struct ps_flow *flow, const struct ps_flow_unit *unit,
-                       struct ps_layout_part *parts)
+/* Append the runs of a unit whose tables are below `table`; how many parts there are then. */
+static uint32_t add_runs(const struct ps_flow *flow, const struct ps_flow_unit *unit,
+                         uint32_t *next_run, uint32_t table, struct ps_flow_part *parts,
+                         uint32_t n_parts)
 {
-    uint32_t n_all =
-        ps_layout_fragment_parts(flow->view, unit->slot, unit->fragment, parts, PS_CALL_PARTS_MAX);
+    for (; *next_run < unit->n_runs; (*next_run)++) {
+        const struct ps_flow_run *run = &flow->rows->runs[unit->first_run + *next_run];
+        uint32_t of = flow->rows->tables[run->nth].table;
+        if (of >= table) {
+            break;
+        }
+        PS_ASSERT(n_parts < PS_CALL_PARTS_MAX);
+        parts[n_parts++] = (struct ps_flow_part){.table = of, .run = run};
+    }
+    return n_parts;
+}
+
+uint32_t ps_flow_parts(const struct ps_flow *flow, const struct ps_flow_unit *unit,
+                       struct ps_flow_part *parts)
+{
+    struct ps_layout_walk walk = ps_layout_walk_fragment(flow->view, unit->slot, unit->fragment);
+    struct ps_layout_part at;
+    uint32_t next_run = 0;
     uint32_t n_parts = 0;
-    for (uint32_t i = 0; i < n_all; i++) {
-        if (flow->chosen[parts[i].table]) {
-            parts[n_parts++] = parts[i];
+    while (n_parts < unit->n_parts && ps_layout_walk_next(&walk, &at) &&
+           at.fragment == unit->fragment) {
+        if (flow->chosen[at.table]) {
+            n_parts = add_runs(flow, unit, &next_run, at.table, parts, n_parts);
+            parts[n_parts++] = (struct ps_flow_part){
+                .table = at.table, .block = at.block, .n_floats = at.n_floats};
         }
     }
+    n_parts = add_runs(flow, unit, &next_run, PS_TABLES_MAX, parts, n_parts);
     PS_ASSERT(n_parts == unit->n_parts);
     return n_parts;
 }
@@ -150,8 +260,10 @@ uint32_t ps_flow_take_same(struct ps_flow *flow, const struct ps_flow *other,
         }
         const struct ps_flow_unit *unit = &flow->units[at];
         bool same = unit->slot == want->slot && unit->fragment == want->fragment;
-        if (same && unit->state == PS_FLOW_WAITING && ret->n_bytes < PS_CALL_PAYLOAD_BYTES &&
-            n_parts + unit->n_parts <= PS_CALL_PARTS_MAX) {
+        /* The gradient of a row that is asked for may be in another fragment of the push. */
+        bool apart = unit->n_runs > 0 && want->n_fragments > 1;
+        if (same && !apart && unit->state == PS_FLOW_WAITING &&
+            ret->n_bytes < PS_CALL_PAYLOAD_BYTES && n_parts + unit->n_parts <= PS_CALL_PARTS_MAX) {
             n_parts += unit->n_parts;
             send_unit(flow, at, ret);
         }
@@ -159,10 +271,26 @@ uint32_t ps_flow_take_same(struct ps_flow *flow, const struct ps_flow *other,
     return ret->n_units;
 }
 
+static struct ps_part wire_part(const struct ps_flow *flow, const struct ps_flow_part *part,
+                                bool push)
+{
+    struct ps_part ret = {.table = part->table,
+                          .block = part->block,
+                          .dtype = PS_DTYPE_F32,
+                          .codec = PS_CODEC_RAW,
+                          .n_bytes = push ? part->n_floats * (uint32_t)sizeof(float) : 0};
+    if (part->run != NULL) {
+        ret.n_keys = part->run->n;
+        ret.n_key_bytes = part->run->n_key_bytes;
+        ret.n_bytes = push ? ret.n_key_bytes + ps_flow_run_bytes(flow->rows, part->run) : 0;
+    }
+    return ret;
+}
+
 void ps_flow_fill(const struct ps_flow *flow, const struct ps_route *route,
                   const struct ps_flow_call *call, struct ps_share *ret)
 {
-    struct ps_layout_part parts[PS_CALL_PARTS_MAX];
+    struct ps_flow_part parts[PS_CALL_PARTS_MAX];
     ret->n_slots = 0;
     ret->n_parts = 0;
     for (uint32_t i = 0; i < call->n_units; i++) {
@@ -182,12 +310,7 @@ void ps_flow_fill(const struct ps_flow *flow, const struct ps_route *route,
             slot->n_fragments = unit->n_fragments;
         }
         for (uint32_t p = 0; p < n_parts; p++) {
-            ret->parts[ret->n_parts++] =
-                (struct ps_part){.table = parts[p].table,
-                                 .block = parts[p].block,
-                                 .dtype = PS_DTYPE_F32,
-                                 .codec = PS_CODEC_RAW,
-                                 .n_bytes = push ? parts[p].n_floats * (uint32_t)sizeof(float) : 0};
+            ret->parts[ret->n_parts++] = wire_part(flow, &parts[p], push);
         }
     }
 }

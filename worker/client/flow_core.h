@@ -4,8 +4,8 @@
  * client/flow_core.h — one push or one pull of many tables: which piece goes to which server in
  * which call, what is finished, what is sent again and when.
  *
- * The unit is a fragment of a slot, as cut by cluster/layout. Pure: time and waits come in as
- * arguments; the memory is the caller's.
+ * The unit is a fragment of a slot: blocks as cut by cluster/layout, and runs of rows as cut by
+ * flow_rows. Pure: time and waits come in as arguments; the memory is the caller's.
  *
  *               take, take_same              status OK, LATE
  *   WAITING -------------------------> SENT -----------------> FINISHED
@@ -21,6 +21,7 @@
 #include <ps/status.h>
 
 #include "base/limits.h"
+#include "client/flow_rows.h"
 #include "cluster/layout.h"
 #include "wire/data_msg.h"
 
@@ -47,9 +48,11 @@ enum ps_flow_state {
 
 /** One fragment of one slot. */
 struct ps_flow_unit {
-    uint64_t ready_ms; /* WAITING: not before. */
-    uint32_t n_bytes;  /* Of the chosen tables' values. */
-    uint16_t n_parts;  /* 1 to PS_CALL_PARTS_MAX. */
+    uint64_t ready_ms;  /* WAITING: not before. */
+    uint32_t n_bytes;   /* Of the chosen tables' values, and of the keys that go with a push. */
+    uint32_t first_run; /* Of its runs in flow.rows. */
+    uint16_t n_runs;
+    uint16_t n_parts; /* Blocks and runs: 1 to PS_CALL_PARTS_MAX. */
     uint8_t slot;
     uint8_t fragment;
     uint8_t n_fragments;
@@ -66,7 +69,8 @@ enum ps_flow_gate {
 struct ps_flow {
     enum ps_flow_kind kind;
     struct ps_layout_view view;
-    bool chosen[PS_TABLES_MAX]; /* Tables that take part. */
+    bool chosen[PS_TABLES_MAX]; /* Dense tables that take part. */
+    struct ps_flow_rows *rows;  /* Of sparse tables; NULL: none. The caller's. */
     struct ps_flow_unit *units; /* The caller's. */
     uint32_t n_units;
     uint32_t n_sent;
@@ -86,24 +90,45 @@ struct ps_flow_call {
     uint16_t units[PS_CALL_SLOTS_MAX];
 };
 
-/** How many units `view` has; what ps_flow_begin needs room for. */
-uint32_t ps_flow_units(struct ps_layout_view view);
+/** One part of a unit: a block, or a run of rows. */
+struct ps_flow_part {
+    uint32_t table;
+    uint32_t block;
+    uint32_t n_floats;
+    const struct ps_flow_run *run; /* NULL: a block. */
+};
+
+/** What a push or pull needs room for. */
+struct ps_flow_size {
+    uint32_t n_units;
+    uint32_t n_runs;
+};
 
 /**
- * Start. `chosen` [view.n_tables]; `units` has room for ps_flow_units(view). Both `view.tables` and
- * `units` stay until the flow is over.
+ * For all blocks of `view`, of which the tables `chosen` [view.n_tables] are sent, and for `rows`,
+ * which are placed or NULL.
+ */
+struct ps_flow_size ps_flow_size(struct ps_layout_view view, const bool *chosen,
+                                 const struct ps_flow_rows *rows);
+
+/**
+ * Start. There is room for ps_flow_size in `units` and rows->runs, which it fills but for the keys'
+ * bytes: see ps_flow_weigh. `view.tables`, `rows` and `units` stay until the flow is over.
  *
  * @return false when a slot has more than PS_FRAGMENTS_MAX fragments
  */
 bool ps_flow_begin(struct ps_flow *flow, enum ps_flow_kind kind, struct ps_layout_view view,
-                   const bool *chosen, struct ps_flow_unit *units);
+                   const bool *chosen, struct ps_flow_rows *rows, struct ps_flow_unit *units);
+
+/** Pushes: the runs now say how many bytes their keys take. Before anything is sent. */
+void ps_flow_weigh(struct ps_flow *flow);
 
 /** Pulls: no gate will make this one wait. */
 void ps_flow_open(struct ps_flow *flow);
 
 /** Write the parts of a unit that take part, at most PS_CALL_PARTS_MAX; how many. */
 uint32_t ps_flow_parts(const struct ps_flow *flow, const struct ps_flow_unit *unit,
-                       struct ps_layout_part *parts);
+                       struct ps_flow_part *parts);
 
 /** True when the next call to `server` would be the one that waits at the gate. */
 bool ps_flow_asks(const struct ps_flow *flow, uint32_t server);

@@ -338,7 +338,9 @@ void ps_session_define_table(struct ps_session *session, struct ps_define_table_
 {
     uint64_t n_elements;
     struct ps_error err;
-    enum ps_status status = ps_layout_elements(op->def->shape, op->def->n_dims, &n_elements, &err);
+    bool sparse = op->def->width != 0 && op->def->n_dims == 0;
+    enum ps_status status =
+        sparse ? PS_OK : ps_layout_elements(op->def->shape, op->def->n_dims, &n_elements, &err);
     if (status != PS_OK) {
         (void)ps_wrap(&err, status, "table '%s'", op->def->name);
         ps_session_end_op(session, &op->op, status, err.text);

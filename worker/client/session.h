@@ -84,6 +84,8 @@ struct ps_pull_op {
     bool no_clock; /* Readers: at once. */
     const struct ps_tensor *tensors; /* Borrowed until done; values are written. */
     uint32_t n_tensors;
+    const struct ps_keyed *keyed; /* Likewise, rows of sparse tables; each table once. */
+    uint32_t n_keyed;
     uint64_t ret_min_clock;  /* Smallest over the pieces: every update of steps below is in. */
     uint64_t ret_blocked_ns; /* Of its time, how long the gate (not the network) held it. */
 };
@@ -99,6 +101,8 @@ struct ps_push_op {
     uint64_t read_clock;             /* ret_min_clock of the pull whose weights were used. */
     const struct ps_tensor *tensors; /* Borrowed until done; neither moved nor changed. */
     uint32_t n_tensors;
+    const struct ps_keyed *keyed; /* Likewise, rows of sparse tables; each table once. */
+    uint32_t n_keyed;
 };
 
 /** @return PS_ERR_NOMEM, PS_ERR_INVALID (address). Nothing is sent yet. */

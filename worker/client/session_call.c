@@ -36,9 +36,13 @@ static uint32_t wait_ms(struct ps_session *session, struct ps_session_call *call
 static void deliver(struct ps_session *session, struct ps_session_work *work,
                     const struct ps_flow_unit *unit, struct ps_cursor *payload)
 {
-    struct ps_layout_part *parts = session->scratch->parts;
+    struct ps_flow_part *parts = session->scratch->parts;
     uint32_t n_parts = ps_flow_parts(&work->pull_flow, unit, parts);
     for (uint32_t i = 0; i < n_parts; i++) {
+        if (parts[i].run != NULL) {
+            ps_session_rows_deliver(work->pull_rows, parts[i].run, payload);
+            continue;
+        }
         const struct ps_layout *layout = &session->layouts[parts[i].table];
         float *to =
             work->pull_values[parts[i].table] + ps_layout_first_element(layout, parts[i].block);
@@ -328,19 +332,48 @@ static struct ps_session_call *take_call(struct ps_session *session)
     return call;
 }
 
-static uint32_t lend_pieces(struct ps_session *session, struct ps_session_call *call,
-                            const struct ps_share *share)
+/* Lend some bytes; those that lie behind the last ones lent make one piece with them. */
+static uint32_t lend(struct ps_session *session, struct ps_session_call *call, uint32_t n_pieces,
+                     const uint8_t *data, size_t n_bytes)
 {
     struct ps_piece *pieces = session->scratch->pieces;
-    for (uint32_t i = 0; i < share->n_parts; i++) {
-        const struct ps_part *part = &share->parts[i];
-        const struct ps_layout *layout = &session->layouts[part->table];
-        const float *from =
-            call->work->push_values[part->table] + ps_layout_first_element(layout, part->block);
-        pieces[i] = (struct ps_piece){
-            .data = (const uint8_t *)from, .n_bytes = part->n_bytes, .done = let_go, .arg = call};
+    if (n_pieces > 0 && pieces[n_pieces - 1].data + pieces[n_pieces - 1].n_bytes == data) {
+        pieces[n_pieces - 1].n_bytes += n_bytes;
+        return n_pieces;
     }
-    return share->n_parts;
+    pieces[n_pieces] =
+        (struct ps_piece){.data = data, .n_bytes = n_bytes, .done = let_go, .arg = call};
+    return n_pieces + 1;
+}
+
+/* What a call has of one flow: blocks of the tensors, and rows as they were written. */
+static uint32_t lend_flow(struct ps_session *session, struct ps_session_call *call,
+                          const struct ps_flow *flow, const struct ps_flow_call *units,
+                          uint32_t n_pieces)
+{
+    const struct ps_session_work *work = call->work;
+    bool push = flow->kind == PS_FLOW_PUSH;
+    const struct ps_session_rows *rows = push ? work->push_rows : work->pull_rows;
+    struct ps_flow_part *parts = session->scratch->parts;
+    for (uint32_t i = 0; i < units->n_units; i++) {
+        const struct ps_flow_unit *unit = &flow->units[units->units[i]];
+        uint32_t n_parts = push || unit->n_runs > 0 ? ps_flow_parts(flow, unit, parts) : 0;
+        for (uint32_t p = 0; p < n_parts; p++) {
+            const struct ps_flow_run *run = parts[p].run;
+            if (run != NULL) {
+                size_t n_values = push ? ps_flow_run_bytes(&rows->flow, run) : 0;
+                n_pieces = lend(session, call, n_pieces, rows->bytes + run->at,
+                                run->n_key_bytes + n_values);
+            } else if (push) {
+                const struct ps_layout *layout = &session->layouts[parts[p].table];
+                const float *from = work->push_values[parts[p].table] +
+                                    ps_layout_first_element(layout, parts[p].block);
+                n_pieces = lend(session, call, n_pieces, (const uint8_t *)from,
+                                parts[p].n_floats * sizeof(float));
+            }
+        }
+    }
+    return n_pieces;
 }
 
 /* The header, in the scratch: the transport copies it before its start returns. */
@@ -365,6 +398,9 @@ static size_t write_head(struct ps_session *session, const struct ps_session_cal
     ps_flow_fill(&work->push_flow, &session->route, &call->push, &to->push);
     ps_flow_fill(&work->pull_flow, &session->route, &call->pull, &to->pull);
     to->n_payload_bytes = call->push.n_bytes;
+    for (uint32_t i = 0; i < to->pull.n_parts; i++) {
+        to->n_payload_bytes += to->pull.parts[i].n_key_bytes;
+    }
     return ps_data_request_write(to, session->scratch->head, PS_HEAD_BYTES_MAX);
 }
 
@@ -386,9 +422,15 @@ static void send_call(struct ps_session *session, struct ps_session_call *call)
     struct ps_session_server *server = &session->servers[call->server];
     size_t n_head_bytes = write_head(session, call);
     PS_ASSERT(n_head_bytes > 0); /* The bounds on slots and parts keep it below the maximum. */
-    uint32_t n_pieces = lend_pieces(session, call, &session->scratch->request.push);
     bool pushes = call->push.n_units > 0;
     bool pulls = call->pull.n_units > 0;
+    uint32_t n_pieces = 0;
+    if (pushes) {
+        n_pieces = lend_flow(session, call, &call->work->push_flow, &call->push, n_pieces);
+    }
+    if (pulls) {
+        n_pieces = lend_flow(session, call, &call->work->pull_flow, &call->pull, n_pieces);
+    }
     const char *both = pulls ? PS_METHOD_PUSH_PULL : PS_METHOD_PUSH;
     uint64_t step = pushes ? call->work->push->step : call->work->pull->step;
     call->asks = !pushes && call->pull.asks;

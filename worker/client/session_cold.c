@@ -77,6 +77,8 @@ static bool pack_define_table(struct ps_session_cold *cold, struct ps_out *ret)
     optimizer.epsilon = def->epsilon;
     optimizer.weight_decay = def->weight_decay;
     optimizer.l2 = def->l2;
+    optimizer.l1 = def->l1;
+    optimizer.beta = def->beta;
     Ps__V1__TableDefinition definition;
     ps__v1__table_definition__init(&definition);
     definition.name = text_of(def->name);
@@ -87,6 +89,10 @@ static bool pack_define_table(struct ps_session_cold *cold, struct ps_out *ret)
     definition.init_scale = def->init_scale;
     definition.seed = def->seed;
     definition.optimizer = &optimizer;
+    definition.kind = def->width != 0 ? PS__V1__TABLE_KIND__SPARSE : PS__V1__TABLE_KIND__DENSE;
+    definition.width = def->width;
+    definition.admit_after = def->admit_after;
+    definition.expire_after = def->expire_after;
     Ps__V1__DefineTableRequest request;
     ps__v1__define_table_request__init(&request);
     request.session = session_of(cold->session);
@@ -165,6 +171,7 @@ static enum next take_join(struct ps_session_cold *cold, const ProtobufCMessage 
         return NEXT_DONE;
     }
     session->view.session_number = reply->session_number;
+    session->key_seed = reply->key_seed;
     (void)ps_id_from(reply->cluster_id.data, reply->cluster_id.len, &session->view.cluster_id);
     (void)ps_session_state_newest(session, reply->term, reply->generation);
     session->changed = true;

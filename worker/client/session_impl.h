@@ -5,6 +5,7 @@
  *
  *   session.c         create, start and end of operations, close
  *   session_work.c    pushes and pulls from start to end
+ *   session_rows.c    their rows of sparse tables: memory, keys and values in order
  *   session_call.c    their calls: bytes out, answers in
  *   session_peer.c    servers and coordinators that do not answer
  *   session_attend.c  the Attend stream, reports
@@ -47,6 +48,15 @@ struct ps_session_server {
     struct ps_session_peer peer;
 };
 
+/** The rows of one direction of a work. Memory stays with the work, and grows. */
+struct ps_session_rows {
+    struct ps_flow_rows flow;
+    struct ps_flow_table tables[PS_TABLES_MAX];
+    float *values[PS_TABLES_MAX]; /* The caller's, by place in `tables`. */
+    uint8_t *bytes;               /* Keys, and values of a push, as the runs say. */
+    size_t n_keys_room, n_tables_room, n_runs_room, n_bytes_room;
+};
+
 /** One push, one pull, or both in the same calls. Pooled with its units. */
 struct ps_session_work {
     struct ps_list node;
@@ -61,6 +71,8 @@ struct ps_session_work {
     struct ps_flow_unit *pull_units;
     uint32_t n_push_units_max;
     uint32_t n_pull_units_max;
+    struct ps_session_rows *push_rows; /* NULL: it never had any. */
+    struct ps_session_rows *pull_rows;
     const float *push_values[PS_TABLES_MAX]; /* By table; NULL: does not take part. */
     float *pull_values[PS_TABLES_MAX];
     struct ps_backoff backoff[PS_SERVERS_MAX];
@@ -134,8 +146,8 @@ struct ps_session_attend {
 struct ps_session_scratch {
     struct ps_data_request request;
     struct ps_data_reply reply;
-    struct ps_piece pieces[PS_CALL_PARTS_MAX];
-    struct ps_layout_part parts[PS_CALL_PARTS_MAX];
+    struct ps_piece pieces[2 * PS_CALL_PARTS_MAX]; /* Of the push, keys of the pull. */
+    struct ps_flow_part parts[PS_CALL_PARTS_MAX];
     uint8_t head[PS_HEAD_BYTES_MAX];
 };
 
@@ -162,6 +174,7 @@ struct ps_session {
     bool changed;
 
     struct ps_view view;
+    uint64_t key_seed;     /* Of the cluster: where keys live. */
     struct ps_lease lease; /* As the coordinator says. */
     struct ps_worker_report report;
     struct ps_worker_stats stats; /* Of the worker, with its reports. */
@@ -216,6 +229,34 @@ void ps_session_work_job_over(struct ps_session *session);
 void ps_session_work_free(struct ps_session *session);
 /** Does the bound allow `step` under the session's own view? */
 bool ps_session_allowed(const struct ps_session *session, uint64_t step);
+
+/* session_rows.c */
+/**
+ * Put rows into order, into *rows, which is made if need be; NULL stays NULL without any.
+ * @return PS_ERR_INVALID, PS_ERR_NOT_FOUND, PS_ERR_NOMEM
+ */
+enum ps_status ps_session_rows_place(struct ps_session *session, struct ps_session_rows **rows,
+                                     const struct ps_keyed *keyed, uint32_t n_keyed,
+                                     struct ps_error *err);
+/** One direction of a work, to be cut into units: where its flow and its memory are. */
+struct ps_session_cut {
+    struct ps_flow *flow;
+    struct ps_session_rows *rows; /* Placed; NULL: no rows. */
+    struct ps_flow_unit **units;
+    uint32_t *n_units_max;
+};
+/**
+ * Find the memory, cut, and write the keys of rows (with the values of a push).
+ * @return PS_ERR_NOMEM, PS_ERR_INVALID (too many calls)
+ */
+enum ps_status ps_session_cut_begin(struct ps_session *session, const struct ps_session_cut *cut,
+                                    enum ps_flow_kind kind, const bool *chosen,
+                                    struct ps_error *err);
+/** Take the values of a run out of the payload, to where they belong. */
+void ps_session_rows_deliver(const struct ps_session_rows *rows, const struct ps_flow_run *run,
+                             struct ps_cursor *payload);
+/** NULL does nothing. */
+void ps_session_rows_free(struct ps_session_rows *rows);
 
 /* session_call.c */
 /** Send all calls of `work` that may go now. */

@@ -90,9 +90,10 @@ enum ps_status ps_session_state_table(struct ps_session *session, const Ps__V1__
     if (table == NULL || table->first_slot >= PS_SLOTS || !ps_cluster_read_table(table, &entry)) {
         return ps_fail(err, PS_ERR_CORRUPT, "the coordinator described a table that can't be");
     }
-    struct ps_layout layout;
-    enum ps_status status =
-        ps_layout_table(entry.shape, entry.n_dims, table->first_slot, &layout, err);
+    struct ps_layout layout = {0}; /* A sparse table has no blocks. */
+    enum ps_status status = entry.width != 0 ? PS_OK
+                                             : ps_layout_table(entry.shape, entry.n_dims,
+                                                               table->first_slot, &layout, err);
     if (status != PS_OK) {
         return ps_wrap(err, PS_ERR_CORRUPT, "table '%s'", entry.name);
     }

@@ -106,6 +106,10 @@ static enum ps_status check_tensors(const struct ps_session *session,
         if (table >= session->n_tables) {
             return ps_fail(err, PS_ERR_NOT_FOUND, "table %u is not known", table);
         }
+        if (session->tables[table].width != 0) {
+            return ps_fail(err, PS_ERR_INVALID, "table '%s' is sparse: name its rows by keys",
+                           session->tables[table].name);
+        }
         if (met[table] || tensors[i].values == NULL) {
             return ps_fail(err, PS_ERR_INVALID, "table '%s': %s", session->tables[table].name,
                            met[table] ? "named twice" : "no values");
@@ -129,6 +133,14 @@ static enum ps_status check_push(const struct ps_session *session, const struct 
     if (push->acked_below > push->sequence) {
         return ps_fail(err, PS_ERR_INVALID, "sequence %" PRIu64 " is below %" PRIu64 ", acked",
                        push->sequence, push->acked_below);
+    }
+    for (uint32_t i = 0; i < push->n_keyed; i++) {
+        const struct ps_keyed *keyed = &push->keyed[i];
+        size_t n = (size_t)keyed->n * session->tables[keyed->table].width;
+        if (!ps_kernel_finite((const uint8_t *)keyed->values, n)) {
+            return ps_fail(err, PS_ERR_INVALID, "table '%s': the gradient has a NaN or infinity",
+                           session->tables[keyed->table].name);
+        }
     }
     for (uint32_t i = 0; i < push->n_tensors; i++) {
         const struct ps_tensor *tensor = &push->tensors[i];
@@ -175,44 +187,29 @@ static enum ps_status take_work(struct ps_session *session, struct ps_session_wo
     return PS_OK;
 }
 
-static bool make_units(struct ps_session *session, struct ps_layout_view view,
-                       struct ps_flow_unit **units, uint32_t *n_units_max)
-{
-    uint32_t n_units = ps_flow_units(view);
-    if (n_units <= *n_units_max) {
-        return true;
-    }
-    struct ps_flow_unit *grown =
-        *units == NULL
-            ? ps_mem_array(session->options.mem, PS_MEM_CALLS, n_units, sizeof(*grown))
-            : ps_mem_grow(session->options.mem, PS_MEM_CALLS, *units, n_units * sizeof(*grown));
-    if (grown == NULL) {
-        return false;
-    }
-    *units = grown;
-    *n_units_max = n_units;
-    return true;
-}
-
 static enum ps_status begin_push(struct ps_session *session, struct ps_session_work *work,
                                  struct ps_push_op *push, struct ps_error *err)
 {
-    enum ps_status status = check_push(session, push, err);
+    enum ps_status status =
+        ps_session_rows_place(session, &work->push_rows, push->keyed, push->n_keyed, err);
+    if (status == PS_OK) {
+        status = check_push(session, push, err);
+    }
     if (status != PS_OK) {
         return status;
     }
-    struct ps_layout_view view = {.tables = session->layouts, .n_tables = session->n_tables};
     bool chosen[PS_TABLES_MAX] = {false};
     for (uint32_t i = 0; i < push->n_tensors; i++) {
         chosen[push->tensors[i].table] = true;
         work->push_values[push->tensors[i].table] = push->tensors[i].values;
     }
-    if (!make_units(session, view, &work->push_units, &work->n_push_units_max)) {
-        return ps_fail(err, PS_ERR_NOMEM, "no memory for a push");
-    }
-    if (!ps_flow_begin(&work->push_flow, PS_FLOW_PUSH, view, chosen, work->push_units)) {
-        return ps_fail(err, PS_ERR_INVALID, "the model is too big: a slot has over %u fragments",
-                       PS_FRAGMENTS_MAX);
+    struct ps_session_cut cut = {.flow = &work->push_flow,
+                                 .rows = push->n_keyed > 0 ? work->push_rows : NULL,
+                                 .units = &work->push_units,
+                                 .n_units_max = &work->n_push_units_max};
+    status = ps_session_cut_begin(session, &cut, PS_FLOW_PUSH, chosen, err);
+    if (status != PS_OK) {
+        return status;
     }
     work->push = push;
     return PS_OK;
@@ -231,22 +228,26 @@ static void release_pull(struct ps_session *session, struct ps_session_work *wor
 static enum ps_status begin_pull(struct ps_session *session, struct ps_session_work *work,
                                  struct ps_pull_op *pull, struct ps_error *err)
 {
-    enum ps_status status = check_tensors(session, pull->tensors, pull->n_tensors, err);
+    enum ps_status status =
+        ps_session_rows_place(session, &work->pull_rows, pull->keyed, pull->n_keyed, err);
+    if (status == PS_OK) {
+        status = check_tensors(session, pull->tensors, pull->n_tensors, err);
+    }
     if (status != PS_OK) {
         return status;
     }
-    struct ps_layout_view view = {.tables = session->layouts, .n_tables = session->n_tables};
     bool chosen[PS_TABLES_MAX] = {false};
     for (uint32_t i = 0; i < pull->n_tensors; i++) {
         chosen[pull->tensors[i].table] = true;
         work->pull_values[pull->tensors[i].table] = pull->tensors[i].values;
     }
-    if (!make_units(session, view, &work->pull_units, &work->n_pull_units_max)) {
-        return ps_fail(err, PS_ERR_NOMEM, "no memory for a pull");
-    }
-    if (!ps_flow_begin(&work->pull_flow, PS_FLOW_PULL, view, chosen, work->pull_units)) {
-        return ps_fail(err, PS_ERR_INVALID, "the model is too big: a slot has over %u fragments",
-                       PS_FRAGMENTS_MAX);
+    struct ps_session_cut cut = {.flow = &work->pull_flow,
+                                 .rows = pull->n_keyed > 0 ? work->pull_rows : NULL,
+                                 .units = &work->pull_units,
+                                 .n_units_max = &work->n_pull_units_max};
+    status = ps_session_cut_begin(session, &cut, PS_FLOW_PULL, chosen, err);
+    if (status != PS_OK) {
+        return status;
     }
     if (pull->no_clock || session->view.consistency.mode == PS_CONSISTENCY_ASP) {
         ps_flow_open(&work->pull_flow);
@@ -409,6 +410,8 @@ void ps_session_work_free(struct ps_session *session)
         struct ps_session_work *work = PS_CONTAINER_OF(at, struct ps_session_work, node);
         ps_mem_free(work->push_units);
         ps_mem_free(work->pull_units);
+        ps_session_rows_free(work->push_rows);
+        ps_session_rows_free(work->pull_rows);
         ps_mem_free(work);
     }
     ps_list_for_each_safe (at, after, &session->idle_calls) {

@@ -81,15 +81,18 @@ enum ps_init_kind {
     PS_INIT_NORMAL   /* Mean 0, standard deviation scale; no value beyond 6 of them. */
 };
 
-/** A dense table of float32, and the rule by which pushes change it. */
+/**
+ * A table of float32, and the rule by which pushes change it. With a width it is sparse: rows of so
+ * many numbers under 64-bit keys, which come to be when they are first pushed.
+ */
 struct ps_table_def {
     const char *name;            /* Required: 1 to 63 bytes of [a-z0-9_.] */
-    uint32_t n_dims;             /* Required: 1 to PS_DIMS_MAX. */
-    uint64_t shape[PS_DIMS_MAX]; /* Required: [n_dims], each 1 or more. */
+    uint32_t n_dims;             /* Required, if it is dense: 1 to PS_DIMS_MAX. */
+    uint64_t shape[PS_DIMS_MAX]; /* Likewise: [n_dims], each 1 or more. */
     enum ps_init_kind init_kind;
     float init_scale;
     uint64_t seed;         /* Element i starts as a function of (seed, name, i). */
-    const char *optimizer; /* sgd, momentum, adagrad, adam, adamw; NULL: sgd. */
+    const char *optimizer; /* sgd, momentum, adagrad, adam, adamw, ftrl; NULL: sgd. */
     float momentum;        /* As it stands, also 0; as the next two. */
     float beta1;
     float beta2;
@@ -97,6 +100,12 @@ struct ps_table_def {
                     * too, the usual beta1 0.9 and beta2 0.999. */
     float weight_decay;
     float l2;
+    float l1;   /* ftrl: weights that are pulled less than this are exactly 0. */
+    float beta; /* ftrl: keeps first steps small; 0: 1. */
+    /* Sparse tables. */
+    uint32_t width;        /* Numbers of a row, 1 to 4096; n_dims is 0 then. 0: a dense table. */
+    uint32_t admit_after;  /* A key gets its row with this push, up to 255; 0 and 1: the first. */
+    uint32_t expire_after; /* A row untouched for more clocks is gone; 0: never. */
 };
 
 /** A table that exists. */
@@ -105,6 +114,7 @@ struct ps_table {
     uint32_t n_dims;
     uint64_t shape[PS_DIMS_MAX];
     uint64_t n_elements;
+    uint32_t width; /* Of a row; 0: a dense table. Sparse ones have no shape and no elements. */
     char name[PS_NAME_BYTES_MAX + 1];
     char optimizer[PS_NAME_BYTES_MAX + 1];
 };
@@ -146,6 +156,17 @@ struct ps_tensor {
     uint32_t table; /* Number. */
     float *values;  /* [n_elements of the table] A pull writes them; a push only reads them, and
                      * a const gradient may be cast. */
+};
+
+/**
+ * Rows of one sparse table: their weights, or their gradient. A key without a row is answered with
+ * its first weights, which are a function of (seed, table, key).
+ */
+struct ps_keyed {
+    uint32_t table;       /* Number. */
+    uint32_t n;           /* Keys; may be 0. */
+    const uint64_t *keys; /* [n] Ascending, none twice; any 64 bits. */
+    float *values;        /* [n][width] In the order of the keys; a push only reads them. */
 };
 
 /** One step's work: rows of a lease, and what the step's pull and push say. */

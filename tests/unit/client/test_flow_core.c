@@ -33,12 +33,12 @@ static void setup(void)
         route.seen_epoch[slot] = slot;
         route.seen_position[slot] = 100 + slot;
     }
-    ck_assert_uint_le(ps_flow_units(view), UNITS_MAX);
+    ck_assert_uint_le(ps_flow_size(view, all, NULL).n_units, UNITS_MAX);
 }
 
 static void begin(enum ps_flow_kind kind, const bool *chosen)
 {
-    ck_assert(ps_flow_begin(&flow, kind, view, chosen, units));
+    ck_assert(ps_flow_begin(&flow, kind, view, chosen, NULL, units));
 }
 
 START_TEST(the_units_hold_each_block_of_the_chosen_tables_once)
@@ -48,7 +48,7 @@ START_TEST(the_units_hold_each_block_of_the_chosen_tables_once)
     static uint8_t met[4][4096];
     memset(met, 0, sizeof(met));
     begin(PS_FLOW_PUSH, chosen);
-    struct ps_layout_part parts[PS_CALL_PARTS_MAX];
+    struct ps_flow_part parts[PS_CALL_PARTS_MAX];
     for (uint32_t i = 0; i < flow.n_units; i++) {
         uint32_t n_parts = ps_flow_parts(&flow, &units[i], parts);
         uint32_t n_bytes = 0;
@@ -272,7 +272,7 @@ START_TEST(a_pull_rides_with_the_pushes_of_its_slots)
     static struct ps_flow_unit pull_units[UNITS_MAX];
     static const bool some[4] = {false, true, true, false};
     begin(PS_FLOW_PUSH, all);
-    ck_assert(ps_flow_begin(&pull, PS_FLOW_PULL, view, some, pull_units));
+    ck_assert(ps_flow_begin(&pull, PS_FLOW_PULL, view, some, NULL, pull_units));
     uint32_t n_riding = 0;
     struct ps_flow_call call;
     struct ps_flow_call riding;

@@ -74,7 +74,13 @@ static enum ps_status check_table(const struct ps_table_def *def, struct ps_erro
     if (def->name == NULL) {
         return ps_fail(err, PS_ERR_INVALID, "a table needs a name");
     }
-    if (def->n_dims == 0 || def->n_dims > PS_DIMS_MAX) {
+    if (def->width != 0 && def->n_dims != 0) {
+        return ps_fail(
+            err, PS_ERR_INVALID,
+            "table '%.64s' has a width, so it is sparse, and %u dimensions, so it is not",
+            def->name, def->n_dims);
+    }
+    if (def->width == 0 && (def->n_dims == 0 || def->n_dims > PS_DIMS_MAX)) {
         return ps_fail(err, PS_ERR_INVALID, "table '%.64s' has %u dimensions; 1 to %u are possible",
                        def->name, def->n_dims, PS_DIMS_MAX);
     }
@@ -276,12 +282,22 @@ static enum ps_status check_start(const struct ps_tensor *tensors, uint32_t n_te
     return PS_OK;
 }
 
+static enum ps_status check_keyed(const struct ps_keyed *keyed, uint32_t n_keyed,
+                                  struct ps_error *err)
+{
+    return keyed != NULL || n_keyed == 0
+               ? PS_OK
+               : ps_fail(err, PS_ERR_INVALID, "rows of %u tables at NULL", n_keyed);
+}
+
 static enum ps_status check_pull(const struct ps_client *client, const struct ps_pull *pull,
                                  struct ps_error *err)
 {
     enum ps_status status = PS_CLIENT_CHECK(err, client, pull);
-    return status == PS_OK ? check_start(pull->tensors, pull->n_tensors, pull->under_way, err)
-                           : status;
+    if (status == PS_OK) {
+        status = check_start(pull->tensors, pull->n_tensors, pull->under_way, err);
+    }
+    return status == PS_OK ? check_keyed(pull->keyed, pull->n_keyed, err) : status;
 }
 
 static enum ps_status check_push(const struct ps_client *client, const struct ps_push *push,
@@ -291,8 +307,10 @@ static enum ps_status check_push(const struct ps_client *client, const struct ps
     if (status == PS_OK && client->reader) {
         return ps_fail(err, PS_ERR_DENIED, "a reader does not push: open a worker");
     }
-    return status == PS_OK ? check_start(push->tensors, push->n_tensors, push->under_way, err)
-                           : status;
+    if (status == PS_OK) {
+        status = check_start(push->tensors, push->n_tensors, push->under_way, err);
+    }
+    return status == PS_OK ? check_keyed(push->keyed, push->n_keyed, err) : status;
 }
 
 /* Servers can't tell whose a lease is: it passes on, and its pushes stay the same. */
@@ -330,7 +348,9 @@ static struct ps_client_call *take_pull(struct ps_client *client, struct ps_pull
         call->as.pull = (struct ps_pull_op){.step = pull->step,
                                             .no_clock = pull->no_clock || client->reader,
                                             .tensors = pull->tensors,
-                                            .n_tensors = pull->n_tensors};
+                                            .n_tensors = pull->n_tensors,
+                                            .keyed = pull->keyed,
+                                            .n_keyed = pull->n_keyed};
         pull->under_way = call;
         call->under_way = &pull->under_way;
     }
@@ -347,7 +367,9 @@ static struct ps_push_op push_op(const struct ps_push *push)
                             .rate = push->rate,
                             .read_clock = push->read_clock,
                             .tensors = push->tensors,
-                            .n_tensors = push->n_tensors};
+                            .n_tensors = push->n_tensors,
+                            .keyed = push->keyed,
+                            .n_keyed = push->n_keyed};
     if (push->unit != NULL) { /* Units are done one by one: all before are acknowledged. */
         op.stream = push->unit->lease;
         op.sequence = push->unit->index;

@@ -149,6 +149,8 @@ ps_client_define_job(struct ps_client *client, const struct ps_job_def *def, str
 struct ps_pull {
     const struct ps_tensor *tensors; /* [n_tensors] Borrowed; their values are written. */
     uint32_t n_tensors;
+    const struct ps_keyed *keyed; /* [n_keyed] Likewise, rows of sparse tables; each table once. */
+    uint32_t n_keyed;
     uint64_t step; /* The step that the weights are for: waits for the staleness bound, and for the
                     * definition of a job, which states it. */
     bool no_clock; /* Do not wait: what is there now. Readers always do so, `step` says nothing. */
@@ -162,6 +164,8 @@ struct ps_pull {
 struct ps_push {
     const struct ps_tensor *tensors; /* [n_tensors] Borrowed; neither moved nor changed. */
     uint32_t n_tensors;
+    const struct ps_keyed *keyed; /* [n_keyed] Likewise, rows of sparse tables; each table once. */
+    uint32_t n_keyed;
     float rate;          /* The step's learning rate. */
     uint64_t read_clock; /* min_clock of the pull whose weights were used. */
     const struct ps_unit
