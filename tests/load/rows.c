@@ -1,0 +1,422 @@
+/*
+ * rows.c — ps-rows: a worker whose every unit adds known integers to known rows of a sparse table
+ * and to one number of a dense one, and a reader that knows what must be there in the end.
+ *
+ * The rows of unit u are those keys of a fixed universe, ends of the 64 bits among them, that a
+ * hash of (u, key) picks; element j of such a row gets 1 + j % 7 a unit. So after the job row k
+ * holds n_k * (1 + j % 7), n_k being the number of units that have it, and any unit that was applied
+ * twice or not at all shows. `bench` pushes and pulls random rows as fast as one session may.
+ */
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <ps/client.h>
+
+#include "base/assert.h"
+#include "base/rng.h"
+#include "conf/conf.h"
+#include "os/process.h"
+
+enum mode {
+    MODE_WORK,
+    MODE_CHECK,
+    MODE_BENCH
+};
+
+struct options {
+    const char *coordinator;
+    uint32_t mode;
+    uint32_t keys;
+    uint32_t one_in;
+    uint32_t width;
+    uint32_t units;
+    uint32_t epochs;
+    uint32_t workers;
+    uint32_t admit_after;
+    uint64_t time_ms;
+};
+
+static const char *const modes[] = {"work", "check", "bench", NULL};
+
+#define AT(field) .offset = offsetof(struct options, field)
+#define NUMBER(word, text, first, field)                                                    \
+    {                                                                                       \
+        .name = (word), .help = (text), .type = PS_OPTION_U32, .min = 1, .preset = (first), \
+        AT(field)                                                                           \
+    }
+
+static const struct ps_option rows[] = {
+    {.name = "coordinator",
+     .group = "Rows",
+     .help = "Of the cluster.",
+     .type = PS_OPTION_STRING,
+     .required = true,
+     AT(coordinator)},
+    {.name = "mode",
+     .help = "work: units until the job is done. check: compare what is there. bench.",
+     .type = PS_OPTION_ENUM,
+     .words = modes,
+     .preset = "work",
+     AT(mode)},
+    NUMBER("keys", "Of the universe.", "20000", keys),
+    NUMBER("one-in", "A unit has one in so many of them.", "4", one_in),
+    NUMBER("width", "Of a row.", "5", width),
+    NUMBER("units", "An epoch.", "40", units),
+    NUMBER("epochs", "How many.", "2", epochs),
+    NUMBER("workers", "That the job waits for.", "1", workers),
+    NUMBER("admit-after", "A key gets its row with this push.", "1", admit_after),
+    {.name = "time",
+     .help = "Of bench.",
+     .type = PS_OPTION_DURATION_MS,
+     .preset = "2s",
+     AT(time_ms)},
+};
+
+static const struct ps_option_table table_of_rows = {rows, PS_ARRAY_LEN(rows)};
+static const struct ps_option_use uses[] = {{&table_of_rows, 0}};
+static const struct ps_program program = {
+    .name = "ps-rows",
+    .summary = "Known integers into rows of a sparse table, and what must come of it. For tests.",
+    .env_prefix = "PS_ROWS",
+    .uses = uses,
+    .n_uses = PS_ARRAY_LEN(uses),
+};
+
+struct worker {
+    const struct options *options;
+    struct ps_client *client;
+    struct ps_table dense;
+    struct ps_table sparse;
+    uint64_t *keys;     /* [options->keys] Ascending. */
+    uint64_t *picked;   /* [options->keys] Of a unit. */
+    float *weights;     /* [options->keys][width] */
+    float *gradients;   /* [options->keys][width] */
+    float one_weight;   /* The dense table. */
+    float one_gradient; /* Likewise. */
+};
+
+/* ---- What is where -------------------------------------------------------------------------- */
+
+static int compare_keys(const void *a, const void *b)
+{
+    uint64_t one;
+    uint64_t other;
+    memcpy(&one, a, sizeof(one));
+    memcpy(&other, b, sizeof(other));
+    return one < other ? -1 : one > other;
+}
+
+static void make_keys(struct worker *worker)
+{
+    static const uint64_t ends[] = {0, UINT64_MAX, UINT64_C(1) << 63, (UINT64_C(1) << 63) - 1, 1};
+    uint32_t n = worker->options->keys;
+    for (uint32_t i = 0; i < n; i++) {
+        worker->keys[i] = i < PS_ARRAY_LEN(ends) ? ends[i] : ps_mix64(i);
+    }
+    qsort(worker->keys, n, sizeof(worker->keys[0]), compare_keys);
+    for (uint32_t i = 1; i < n; i++) {
+        PS_ASSERT(worker->keys[i - 1] < worker->keys[i]);
+    }
+}
+
+static bool has(const struct options *options, uint64_t unit, uint64_t key)
+{
+    return ps_mix64(key ^ ps_mix64(unit)) % options->one_in == 0;
+}
+
+static float addend(uint32_t element)
+{
+    return (float)(1 + element % 7);
+}
+
+/* The rows of a unit, and their gradients. @return how many */
+static uint32_t pick(struct worker *worker, uint64_t unit)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < worker->options->keys; i++) {
+        if (has(worker->options, unit, worker->keys[i])) {
+            worker->picked[n++] = worker->keys[i];
+        }
+    }
+    return n;
+}
+
+static bool make_memory(struct worker *worker)
+{
+    size_t n = worker->options->keys;
+    size_t n_floats = n * worker->options->width;
+    worker->keys = calloc(n, sizeof(uint64_t));
+    worker->picked = calloc(n, sizeof(uint64_t));
+    worker->weights = calloc(n_floats, sizeof(float));
+    worker->gradients = calloc(n_floats, sizeof(float));
+    if (worker->keys == NULL || worker->picked == NULL || worker->weights == NULL ||
+        worker->gradients == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < n_floats; i++) { /* Plain sgd with rate 1 takes them away. */
+        worker->gradients[i] = -addend((uint32_t)(i % worker->options->width));
+    }
+    return true;
+}
+
+/* ---- Work ----------------------------------------------------------------------------------- */
+
+static enum ps_status define_tables(struct worker *worker, struct ps_error *err)
+{
+    struct ps_table_def dense = {.name = "one", .n_dims = 1, .shape = {1}, .optimizer = "sgd"};
+    struct ps_table_def sparse = {.name = "rows",
+                                  .width = worker->options->width,
+                                  .admit_after = worker->options->admit_after,
+                                  .optimizer = "sgd"};
+    enum ps_status status = ps_client_define_table(worker->client, &dense, &worker->dense, err);
+    if (status == PS_OK) {
+        status = ps_client_define_table(worker->client, &sparse, &worker->sparse, err);
+    }
+    return status;
+}
+
+static enum ps_status define_job(struct worker *worker, struct ps_error *err)
+{
+    struct ps_job_def job = {.model = "rows",
+                             .data = "units",
+                             .rows = worker->options->units,
+                             .batch = 1,
+                             .epochs = worker->options->epochs,
+                             .workers = worker->options->workers,
+                             .consistency = {.mode = PS_CONSISTENCY_SSP, .bound = 2},
+                             .units_per_lease = 5};
+    return ps_client_define_job(worker->client, &job, err);
+}
+
+static enum ps_status do_unit(struct worker *worker, const struct ps_lease *lease, uint32_t unit,
+                              uint64_t clock, struct ps_error *err)
+{
+    uint32_t n = pick(worker, lease->first_row + unit * lease->stride);
+    struct ps_keyed weights = {
+        .table = worker->sparse.number, .n = n, .keys = worker->picked, .values = worker->weights};
+    struct ps_keyed gradients = weights;
+    gradients.values = worker->gradients;
+    worker->one_gradient = -1.0f;
+    struct ps_tensor one = {.table = worker->dense.number, .values = &worker->one_weight};
+    struct ps_tensor one_gradient = {.table = worker->dense.number,
+                                     .values = &worker->one_gradient};
+    struct ps_pull pull = {
+        .tensors = &one, .n_tensors = 1, .keyed = &weights, .n_keyed = 1, .step = clock};
+    struct ps_push push = {.tensors = &one_gradient,
+                           .n_tensors = 1,
+                           .keyed = &gradients,
+                           .n_keyed = 1,
+                           .stream = lease->id,
+                           .sequence = unit,
+                           .acked_below = unit,
+                           .step = clock,
+                           .rows = 1,
+                           .rate = 1.0f};
+    enum ps_status status = ps_client_pull(worker->client, &pull, err);
+    if (status == PS_OK) {
+        push.read_clock = pull.min_clock;
+        status = ps_client_push(worker->client, &push, err);
+    }
+    return status;
+}
+
+/* One lease after the other until the job is done. */
+static enum ps_status work(struct worker *worker, struct ps_error *err)
+{
+    struct ps_view view = {0};
+    struct ps_worker_report report = {0};
+    uint64_t clock = 0;
+    enum ps_status status = define_job(worker, err);
+    (void)printf("ready\n");
+    (void)fflush(stdout);
+    while (status == PS_OK) {
+        ps_client_view(worker->client, &view);
+        if (view.job == PS_JOB_DONE || view.fenced || view.lost.status != PS_OK) {
+            break;
+        }
+        /* Of the lease in hand the own count is ahead of the view's. */
+        bool same = view.lease.id == report.lease;
+        uint32_t unit = same ? report.units_done : view.lease.units_done;
+        if (view.lease.id == 0 || unit == view.lease.n_units) {
+            (void)ps_client_wait_change(worker->client, &view, 1000);
+            continue;
+        }
+        clock = view.lease.clock > clock ? view.lease.clock : clock;
+        status = do_unit(worker, &view.lease, unit, clock, err);
+        if (status == PS_OK) {
+            clock++;
+            report.clock = clock;
+            report.lease = view.lease.id;
+            report.units_done = unit + 1;
+            ps_client_report(worker->client, &report);
+            (void)printf("unit %u of lease %" PRIu64 "\n", unit, view.lease.id);
+            (void)fflush(stdout);
+        }
+    }
+    if (status == PS_OK && view.job != PS_JOB_DONE) {
+        *err = view.lost;
+        status = view.fenced ? PS_ERR_FENCED : PS_ERR_LOST;
+    }
+    return status;
+}
+
+/* ---- Check ---------------------------------------------------------------------------------- */
+
+/* How often a row was pushed, as far as the table can know: before its row came, nothing counts. */
+static uint32_t times(const struct options *options, uint64_t key)
+{
+    uint32_t n = 0;
+    for (uint64_t unit = 0; unit < options->units; unit++) {
+        n += has(options, unit, key) ? options->epochs : 0;
+    }
+    return n < options->admit_after ? 0 : n + 1 - options->admit_after;
+}
+
+static uint32_t count_wrong(const struct worker *worker)
+{
+    uint32_t width = worker->options->width;
+    uint32_t n_wrong = 0;
+    for (uint32_t i = 0; i < worker->options->keys; i++) {
+        float n = (float)times(worker->options, worker->keys[i]);
+        for (uint32_t j = 0; j < width; j++) {
+            float want = n * addend(j);
+            float got = worker->weights[(size_t)i * width + j];
+            if (got < want || got > want) {
+                if (n_wrong++ < 5) {
+                    (void)printf("key %" PRIu64 " element %u: %g, not %g\n", worker->keys[i], j,
+                                 (double)got, (double)want);
+                }
+            }
+        }
+    }
+    return n_wrong;
+}
+
+static enum ps_status check(struct worker *worker, struct ps_error *err)
+{
+    const struct options *options = worker->options;
+    struct ps_keyed keyed = {.n = options->keys, .keys = worker->keys, .values = worker->weights};
+    struct ps_tensor one = {.values = &worker->one_weight};
+    enum ps_status status = ps_client_table(worker->client, "one", &worker->dense, err);
+    if (status == PS_OK) {
+        status = ps_client_table(worker->client, "rows", &worker->sparse, err);
+    }
+    if (status != PS_OK) {
+        return status;
+    }
+    keyed.table = worker->sparse.number;
+    one.table = worker->dense.number;
+    struct ps_pull pull = {
+        .tensors = &one, .n_tensors = 1, .keyed = &keyed, .n_keyed = 1, .no_clock = true};
+    status = ps_client_pull(worker->client, &pull, err);
+    if (status != PS_OK) {
+        return status;
+    }
+    uint32_t n_wrong = count_wrong(worker);
+    float n_units = (float)(options->units * options->epochs);
+    n_wrong += worker->one_weight < n_units || worker->one_weight > n_units;
+    (void)printf("%u wrong of %u rows, %g units\n", n_wrong, options->keys,
+                 (double)worker->one_weight);
+    return n_wrong == 0 ? PS_OK : PS_ERR_CORRUPT;
+}
+
+/* ---- Bench ---------------------------------------------------------------------------------- */
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Push and pull in the same calls, one step after the other. */
+static enum ps_status bench(struct worker *worker, struct ps_error *err)
+{
+    uint64_t n_rows = 0;
+    uint64_t step = 0;
+    uint64_t start_ns = now_ns();
+    uint64_t end_ns = start_ns + worker->options->time_ms * 1000000u;
+    enum ps_status status = PS_OK;
+    for (; status == PS_OK && now_ns() < end_ns; step++) {
+        uint32_t n = pick(worker, step % 16);
+        struct ps_keyed weights = {.table = worker->sparse.number,
+                                   .n = n,
+                                   .keys = worker->picked,
+                                   .values = worker->weights};
+        struct ps_keyed gradients = weights;
+        gradients.values = worker->gradients;
+        struct ps_pull pull = {.keyed = &weights, .n_keyed = 1, .no_clock = true};
+        struct ps_push push = {.keyed = &gradients,
+                               .n_keyed = 1,
+                               .sequence = step,
+                               .acked_below = step,
+                               .rows = 1,
+                               .rate = 1.0f};
+        status = ps_client_push_pull_start(worker->client, &push, &pull, err);
+        if (status == PS_OK) {
+            status = ps_client_push_wait(worker->client, &push, err);
+            enum ps_status pulled = ps_client_pull_wait(worker->client, &pull, err);
+            status = status == PS_OK ? pulled : status;
+        }
+        n_rows += n;
+    }
+    double seconds = (double)(now_ns() - start_ns) / 1e9;
+    (void)printf("%.0f rows/s pushed and pulled, width %u, %.0f rows a step, %.2f ms a step\n",
+                 (double)n_rows / seconds, worker->options->width, (double)n_rows / (double)step,
+                 1000.0 * seconds / (double)step);
+    return status;
+}
+
+static int run(const struct options *options)
+{
+    struct worker worker = {.options = options};
+    struct ps_error err = {0};
+    struct ps_client_options client = {.coordinator = options->coordinator,
+                                       .kind = options->mode == MODE_CHECK ? PS_CLIENT_READER
+                                                                           : PS_CLIENT_WORKER,
+                                       .name = "rows"};
+    if (!make_memory(&worker)) {
+        (void)fprintf(stderr, "ps-rows: no memory\n");
+        return 1;
+    }
+    make_keys(&worker);
+    enum ps_status status = ps_client_open(&client, &worker.client, &err);
+    if (status == PS_OK && options->mode != MODE_CHECK) {
+        status = define_tables(&worker, &err);
+    }
+    if (status == PS_OK) {
+        switch ((enum mode)options->mode) {
+        case MODE_WORK: status = work(&worker, &err); break;
+        case MODE_CHECK: status = check(&worker, &err); break;
+        case MODE_BENCH: status = bench(&worker, &err); break;
+        }
+    }
+    ps_client_close(worker.client);
+    if (status != PS_OK) {
+        (void)fprintf(stderr, "ps-rows: %s: %s\n", ps_status_text(status), err.text);
+    }
+    free(worker.keys);
+    free(worker.picked);
+    free(worker.weights);
+    free(worker.gradients);
+    return status == PS_OK ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    ps_os_open_standard_fds();
+    ps_os_die_with_parent();
+    struct ps_conf conf;
+    static struct options options;
+    struct ps_error err;
+    switch (ps_conf_parse(&conf, &program, argc, argv, &options, &err)) {
+    case PS_CONF_DONE: return 0;
+    case PS_CONF_BAD: (void)fprintf(stderr, "ps-rows: %s\n", err.text); return 2;
+    case PS_CONF_RUN: break;
+    }
+    return run(&options);
+}
