@@ -4,8 +4,8 @@
  *
  * The rows of unit u are those keys of a fixed universe, ends of the 64 bits among them, that a
  * hash of (u, key) picks; element j of such a row gets 1 + j % 7 a unit. So after the job row k
- * holds n_k * (1 + j % 7), n_k being the number of units that have it, and any unit that was applied
- * twice or not at all shows. `bench` pushes and pulls random rows as fast as one session may.
+ * holds n_k * (1 + j % 7), n_k being the number of units that have it, and any unit that was
+ * applied twice or not at all shows. `bench` pushes and pulls rows as fast as one session may.
  */
 #include <inttypes.h>
 #include <stddef.h>

@@ -79,6 +79,7 @@ void rig_open(uint32_t n_lanes)
     PS_ASSERT(rig_send() == PS_OK);
     atomic_store(&rig.catalogue.n_tables, RIG_TABLES);
     atomic_store(&rig.svc.generation, RIG_GENERATION);
+    atomic_store(&rig.svc.key_seed, RIG_KEY_SEED);
     rig_sessions(1, 1);
     rig_consistency(PS_GATE_BOUNDED, 0, false);
     rig_gradients(1);
@@ -93,6 +94,30 @@ void rig_fill_slot(void)
     rig_news()->n_tables = n_tables;
     PS_ASSERT(rig_send() == PS_OK);
     atomic_store(&rig.catalogue.n_tables, n_tables);
+}
+
+uint32_t rig_define_rows(const struct rig_rows *rows)
+{
+    uint32_t table = atomic_load(&rig.catalogue.n_tables);
+    struct ps_table_info *info = &rig.catalogue.tables[table];
+    struct ps_init init = {.kind = PS_INIT_UNIFORM, .scale = 1.0f, .seed = 6};
+    rig.catalogue.layouts[table] = (struct ps_layout){0};
+    info->sparse = true;
+    info->optim = ps_optim_find(rows->optim);
+    info->params = info->optim->defaults;
+    info->spec = (struct ps_dense_spec){.id = table, .name = "rows"};
+    info->rows = (struct ps_sparse_spec){.id = table,
+                                         .name = "rows",
+                                         .width = rows->width,
+                                         .state_per_elem = info->optim->state_per_elem,
+                                         .init = init,
+                                         .admit_after = rows->admit_after,
+                                         .admit_bytes = PS_ADMIT_BYTES,
+                                         .expire_after = rows->expire_after};
+    rig_news()->n_tables = table + 1;
+    PS_ASSERT(rig_send() == PS_OK);
+    atomic_store(&rig.catalogue.n_tables, table + 1);
+    return table;
 }
 
 void rig_close(void)

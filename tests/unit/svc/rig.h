@@ -32,6 +32,7 @@
 #define RIG_FULL_TABLES    (RIG_FULL_EACH + 2u)
 #define RIG_EPOCH          3u
 #define RIG_GENERATION     11u
+#define RIG_KEY_SEED       77u
 #define RIG_MSG_BYTES      (RIG_N_BYTES + PS_HEAD_BYTES_MAX)
 
 struct rig {
@@ -60,6 +61,18 @@ void rig_open(uint32_t n_lanes);
  * they make up RIG_FULL_FRAGMENTS fragments, of which all but the last have RIG_FULL_EACH tables.
  */
 void rig_fill_slot(void);
+
+/**
+ * Define a sparse table behind the tables there are. @return its number
+ * It has first weights of its own for each key, in [-1, 1).
+ */
+struct rig_rows {
+    const char *optim;
+    uint32_t width;
+    uint32_t admit_after;
+    uint32_t expire_after;
+};
+uint32_t rig_define_rows(const struct rig_rows *rows);
 
 /** Everything must have been answered and given back. */
 void rig_close(void);
