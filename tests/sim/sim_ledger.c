@@ -2,11 +2,30 @@
 #include "sim/sim_ledger.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
 
 /* ---- The places of a unit ------------------------------------------------------------------ */
+
+/* Runs of rows, each with one of every unit; keys go over all 64 bits, both ends included. */
+static void add_rows(struct sim_ledger *ledger)
+{
+    uint32_t n_run = ledger->n_units + SIM_ROWS_NOBODY;
+    ledger->rows_first = ledger->n_floats;
+    ledger->n_rows = SIM_ROWS_EACH * n_run;
+    for (uint32_t i = 0; i < ledger->n_rows; i++) {
+        ledger->row_keys[i] = UINT64_MAX / (ledger->n_rows - 1) * i;
+    }
+    ledger->row_keys[ledger->n_rows - 1] = UINT64_MAX;
+    for (uint32_t r = 0; r < SIM_ROWS_EACH; r++) {
+        PS_ASSERT(ledger->n_blocks < SIM_BLOCKS_MAX);
+        ledger->blocks[ledger->n_blocks++] = (struct sim_block){
+            ledger->plan->n_tables, ledger->n_floats, n_run * SIM_ROW_FLOATS, true};
+        ledger->n_floats += n_run * SIM_ROW_FLOATS;
+    }
+}
 
 struct sim_ledger *sim_ledger_create(struct sim_world *world, const struct sim_plan *plan)
 {
@@ -24,10 +43,13 @@ struct sim_ledger *sim_ledger_create(struct sim_world *world, const struct sim_p
             PS_ASSERT(ledger->n_blocks < SIM_BLOCKS_MAX);
             PS_ASSERT(n_floats >= 2 * ledger->n_units);
             ledger->blocks[ledger->n_blocks++] =
-                (struct sim_block){table, ledger->n_floats, n_floats};
+                (struct sim_block){table, ledger->n_floats, n_floats, false};
             ledger->n_floats += n_floats;
             n_left -= n_floats;
         }
+    }
+    if (plan->sparse) {
+        add_rows(ledger);
     }
     return ledger;
 }
@@ -39,12 +61,13 @@ void sim_ledger_destroy(struct sim_ledger *ledger)
 
 static uint32_t front(const struct sim_block *block, uint32_t unit)
 {
-    return block->first + unit;
+    return block->first + (block->rows ? SIM_ROW_FLOATS * unit : unit);
 }
 
 static uint32_t back(const struct sim_block *block, uint32_t unit)
 {
-    return block->first + block->n_floats - 1 - unit;
+    return block->rows ? block->first + SIM_ROW_FLOATS * unit + 1
+                       : block->first + block->n_floats - 1 - unit;
 }
 
 void sim_ledger_write(const struct sim_ledger *ledger, uint32_t unit, float gradient, float *values)
@@ -54,6 +77,27 @@ void sim_ledger_write(const struct sim_ledger *ledger, uint32_t unit, float grad
         values[front(&ledger->blocks[b], unit)] = gradient;
         values[back(&ledger->blocks[b], unit)] = gradient;
     }
+}
+
+uint32_t sim_ledger_rows(const struct sim_ledger *ledger, uint32_t unit, const float *values,
+                         uint64_t *keys, float *gradients)
+{
+    uint32_t n_run = ledger->n_units + SIM_ROWS_NOBODY;
+    uint32_t other = (unit + 1) % ledger->n_units;
+    uint32_t low = unit < other ? unit : other;
+    uint32_t high = unit < other ? other : unit;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < 2 * SIM_ROWS_EACH && ledger->n_rows > 0; i++) {
+        uint32_t at = i / 2 * n_run + (i % 2 == 0 ? low : high);
+        if (i % 2 == 1 && low == high) {
+            continue;
+        }
+        keys[n] = ledger->row_keys[at];
+        memcpy(gradients + n * SIM_ROW_FLOATS, values + ledger->rows_first + at * SIM_ROW_FLOATS,
+               SIM_ROW_FLOATS * sizeof(float));
+        n++;
+    }
+    return n;
 }
 
 /* ---- What is known of a unit --------------------------------------------------------------- */
@@ -202,7 +246,9 @@ static bool judge_cell(struct sim_ledger *ledger, const struct sim_look *look, u
 static void judge_rest(struct sim_ledger *ledger, const struct sim_look *look,
                        const struct sim_block *block, const float *values)
 {
-    for (uint32_t i = ledger->n_units; i + ledger->n_units < block->n_floats; i++) {
+    uint32_t n_front = block->rows ? SIM_ROW_FLOATS * ledger->n_units : ledger->n_units;
+    uint32_t n_back = block->rows ? 0 : ledger->n_units;
+    for (uint32_t i = n_front; i + n_back < block->n_floats; i++) {
         if (!(values[block->first + i] == 0.0f)) { /* NaN: never written by the pull. */
             sim_break(ledger->world, "%s pulled %g for element %u of table %u, which is nobody's",
                       ledger->world->nodes[look->who]->name, (double)values[block->first + i], i,

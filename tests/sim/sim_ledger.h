@@ -4,7 +4,9 @@
  * sim/sim_ledger.h — the checker: its own record of what was asked, acknowledged and seen.
  *
  * Every unit of the job owns two elements in every block of every table; its push adds 1 to them
- * and to nothing else. So the content of a pull says which units it holds, block by block:
+ * and to nothing else. Of a sparse table it owns SIM_ROWS_EACH rows of two elements, and pushes a
+ * neighbour's beside each, with zeros; the rows are blocks here, whose elements lie in many slots.
+ * So the content of a pull says which units it holds, block by block:
  *
  *   0 or 1, nothing else   no push is applied twice, none comes from nowhere
  *   both elements alike    no block is seen half changed
@@ -30,12 +32,17 @@
 #define SIM_ACKS_MAX     1024u
 #define SIM_TRIES_MAX    16u   /* Per unit; more are not remembered. */
 #define SIM_BLOCK_FLOATS 4096u /* Of tables with less than 64 * 4096 elements. */
+#define SIM_ROWS_EACH    4u    /* Rows of a unit. */
+#define SIM_ROWS_NOBODY  3u    /* In each run of rows: pulled, never pushed. */
+#define SIM_ROWS_MAX     (SIM_ROWS_EACH * (SIM_UNITS_MAX + SIM_ROWS_NOBODY))
+#define SIM_ROW_FLOATS   2u
 #define SIM_GRADIENT     60.0f /* Aggregated: divisible by 1 to 6. */
 
 struct sim_block {
     uint32_t table;
     uint32_t first; /* In the flat array of all tables. */
     uint32_t n_floats;
+    bool rows; /* Of the sparse table: unit u's elements are 2 u and 2 u + 1. */
 };
 
 /** One pull, from its start to its judgement. */
@@ -77,6 +84,9 @@ struct sim_ledger {
     uint32_t n_floats; /* Over all tables. */
     uint32_t table_first[SIM_TABLES_MAX];
     struct sim_block blocks[SIM_BLOCKS_MAX];
+    uint32_t rows_first; /* In the flat array: the rows, by key. */
+    uint32_t n_rows;     /* 0: no sparse table. */
+    uint64_t row_keys[SIM_ROWS_MAX];
     uint32_t n_acked; /* Units. */
     bool early;       /* A pull came with a min clock below its bound: `early_look`. */
     struct sim_look early_look;
@@ -93,6 +103,13 @@ void sim_ledger_destroy(struct sim_ledger *ledger);
 /** Put the gradient of a unit into (or, with 0, take it out of) a flat array of all tables. */
 void sim_ledger_write(const struct sim_ledger *ledger, uint32_t unit, float gradient,
                       float *values);
+
+/**
+ * The rows that a push of the unit names, at most 2 * SIM_ROWS_EACH: keys ascending, gradients out
+ * of the flat array. @return how many
+ */
+uint32_t sim_ledger_rows(const struct sim_ledger *ledger, uint32_t unit, const float *values,
+                         uint64_t *keys, float *gradients);
 
 /** A worker holds this unit. */
 void sim_ledger_known(struct sim_ledger *ledger, uint32_t unit, uint32_t epoch, uint64_t first_row,

@@ -179,6 +179,7 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed)
     draw_workers(plan, &rng);
     draw_faults(plan, &rng);
     draw_mishaps(plan, &rng);
+    plan->sparse = !plan->consistency.aggregate && !one_in(&rng, 4);
 }
 
 /* ---- The cut of the data, by the words of proto/ps/v1/coordinator.proto ---------------------- */
@@ -230,11 +231,11 @@ void sim_plan_print(const struct sim_plan *plan)
     (void)fprintf(
         stderr,
         "seed %" PRIu64 ": %u servers x %u lanes, %u workers, mode %d bound %u%s backups "
-        "%u, %" PRIu64 " rows / %u x %u epochs, %u units a lease, grace %u silence %u ms\n",
+        "%u, %" PRIu64 " rows / %u x %u epochs, %u units a lease, grace %u silence %u ms%s\n",
         plan->seed, plan->n_servers, plan->n_lanes, plan->n_workers, (int)consistency->mode,
         consistency->bound, consistency->aggregate ? " aggregate" : "", consistency->n_backups,
         plan->rows, plan->batch, plan->epochs, plan->units_per_lease, plan->grace_ms,
-        plan->silence_ms);
+        plan->silence_ms, plan->sparse ? ", sparse" : "");
     (void)fprintf(
         stderr,
         "  delay %" PRIu64 " us, lost %u, doubled %u (late %" PRIu64 " s), reset %u, held "

@@ -61,6 +61,7 @@ struct sim_plan {
     uint32_t units_per_lease;
     uint32_t n_tables;
     uint64_t table_floats[SIM_TABLES_MAX];
+    bool sparse; /* One more table, of rows. */
     uint32_t grace_ms;
     uint32_t silence_ms;
     uint32_t start_timeout_ms;
@@ -76,6 +77,12 @@ struct sim_plan {
 };
 
 void sim_plan_draw(struct sim_plan *plan, uint64_t seed);
+
+/** With the sparse one, which is the last. */
+static inline uint32_t sim_plan_tables(const struct sim_plan *plan)
+{
+    return plan->n_tables + (plan->sparse ? 1 : 0);
+}
 
 /** Units of the whole job, by the cut that the protocol describes. */
 uint32_t sim_plan_units(const struct sim_plan *plan);

@@ -73,7 +73,9 @@ static void look(struct sim_reader *reader)
     reader->pull = (struct ps_pull_op){.op = {.done = pulled, .arg = reader},
                                        .no_clock = true,
                                        .tensors = reader->tensors,
-                                       .n_tensors = reader->options.plan->n_tables};
+                                       .n_tensors = reader->options.plan->n_tables,
+                                       .keyed = &reader->keyed,
+                                       .n_keyed = ledger->n_rows > 0};
     ps_session_pull(reader->client, &reader->pull);
 }
 
@@ -83,14 +85,17 @@ static void described(struct ps_op *op)
     if (!op_fine(reader, op, "describing")) {
         return;
     }
-    for (uint32_t i = 0; i < reader->options.plan->n_tables; i++) {
+    const struct sim_plan *plan = reader->options.plan;
+    for (uint32_t i = 0; i < sim_plan_tables(plan); i++) {
         const struct ps_table *table = ps_session_table(reader->client, sim_table_names[i]);
         if (table == NULL) {
             look_again(reader); /* Nobody has defined it yet. */
             return;
         }
-        reader->tensors[i].table = table->number;
-        if (table->n_elements != reader->options.plan->table_floats[i]) {
+        bool sparse = i == plan->n_tables;
+        *(sparse ? &reader->keyed.table : &reader->tensors[i].table) = table->number;
+        if (table->n_elements != plan->table_floats[i] ||
+            table->width != (sparse ? SIM_ROW_FLOATS : 0)) {
             sim_break(reader->world, "table %s has another size", sim_table_names[i]);
         }
     }
@@ -157,6 +162,9 @@ void sim_reader_start(struct sim_reader *reader, const struct sim_reader_options
     for (uint32_t i = 0; i < options->plan->n_tables; i++) {
         reader->tensors[i].values = reader->values + ledger->table_first[i];
     }
+    reader->keyed = (struct ps_keyed){.n = ledger->n_rows,
+                                      .keys = ledger->row_keys,
+                                      .values = reader->values + ledger->rows_first};
     ps_timer_init(&reader->timer, run_timer);
     ps_timer_start(&reader->exec.base, &reader->timer, options->start_ns / SIM_MS);
 }

@@ -28,6 +28,7 @@ struct sim_reader {
     struct ps_op close;
     struct ps_pull_op pull;
     struct ps_tensor tensors[SIM_TABLES_MAX];
+    struct ps_keyed keyed;
     float *values;
     struct sim_look look;
     struct ps_timer timer;

@@ -125,7 +125,9 @@ static void prepare_pull(struct sim_worker *worker, uint64_t step)
     worker->pull = (struct ps_pull_op){.op = {.done = pulled, .arg = worker},
                                        .step = step,
                                        .tensors = worker->pull_tensors,
-                                       .n_tensors = worker->options.plan->n_tables};
+                                       .n_tensors = worker->options.plan->n_tables,
+                                       .keyed = &worker->pull_keyed,
+                                       .n_keyed = ledger->n_rows > 0};
 }
 
 static void pull(struct sim_worker *worker, uint64_t step)
@@ -218,6 +220,8 @@ static bool push(struct sim_worker *worker)
         worker->options.plan->styles[worker->options.index] == SIM_PUSH_PULL && !worker->again;
     sim_ledger_try(ledger, unit, worker->clock);
     sim_ledger_write(ledger, unit, aggregated(worker) ? -SIM_GRADIENT : -1.0f, worker->grads);
+    worker->push_keyed.n =
+        sim_ledger_rows(ledger, unit, worker->grads, worker->push_keys, worker->push_rows);
     worker->pushing = true;
     worker->push = (struct ps_push_op){.op = {.done = pushed, .arg = worker},
                                        .stream = worker->lease.id,
@@ -228,7 +232,9 @@ static bool push(struct sim_worker *worker)
                                        .rate = 1.0f,
                                        .read_clock = worker->pull.ret_min_clock,
                                        .tensors = worker->push_tensors,
-                                       .n_tensors = worker->options.plan->n_tables};
+                                       .n_tensors = worker->options.plan->n_tables,
+                                       .keyed = &worker->push_keyed,
+                                       .n_keyed = ledger->n_rows > 0};
     if (both) {
         prepare_pull(worker, worker->clock + 1);
         ps_session_push_pull(worker->client, &worker->push, &worker->pull);
@@ -387,9 +393,11 @@ static void table_defined(struct ps_op *op)
         return;
     }
     worker->n_defined++;
-    if (worker->n_defined < plan->n_tables) {
+    if (worker->n_defined < sim_plan_tables(plan)) {
         return;
     }
+    worker->pull_keyed.table = worker->define[plan->n_tables].ret_table;
+    worker->push_keyed.table = worker->pull_keyed.table;
     for (uint32_t i = 0; i < plan->n_tables; i++) {
         worker->pull_tensors[i].table = worker->define[i].ret_table;
         worker->push_tensors[i].table = worker->define[i].ret_table;
@@ -419,10 +427,12 @@ static void joined(struct ps_op *op)
     if (!op_fine(worker, op, "joining")) {
         return;
     }
-    for (uint32_t i = 0; i < plan->n_tables && !worker->closing; i++) {
+    for (uint32_t i = 0; i < sim_plan_tables(plan) && !worker->closing; i++) {
+        bool sparse = i == plan->n_tables;
         worker->defs[i] = (struct ps_table_def){.name = sim_table_names[i],
-                                                .n_dims = 1,
+                                                .n_dims = sparse ? 0 : 1,
                                                 .shape = {plan->table_floats[i]},
+                                                .width = sparse ? SIM_ROW_FLOATS : 0,
                                                 .optimizer = "sgd"};
         worker->define[i] = (struct ps_define_table_op){
             .op = {.done = table_defined, .arg = worker}, .def = &worker->defs[i]};
@@ -483,6 +493,10 @@ void sim_worker_start(struct sim_worker *worker, const struct sim_worker_options
         worker->pull_tensors[i].values = worker->weights + ledger->table_first[i];
         worker->push_tensors[i].values = worker->grads + ledger->table_first[i];
     }
+    worker->pull_keyed = (struct ps_keyed){.n = ledger->n_rows,
+                                           .keys = ledger->row_keys,
+                                           .values = worker->weights + ledger->rows_first};
+    worker->push_keyed = (struct ps_keyed){.keys = worker->push_keys, .values = worker->push_rows};
     ps_timer_init(&worker->timer, run_rejoin);
     ps_timer_start(&worker->exec.base, &worker->timer, options->start_ns / SIM_MS);
 }

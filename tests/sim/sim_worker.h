@@ -46,6 +46,10 @@ struct sim_worker {
     struct ps_push_op push;
     struct ps_tensor pull_tensors[SIM_TABLES_MAX];
     struct ps_tensor push_tensors[SIM_TABLES_MAX];
+    struct ps_keyed pull_keyed;
+    struct ps_keyed push_keyed;
+    uint64_t push_keys[2 * SIM_ROWS_EACH];
+    float push_rows[2 * SIM_ROWS_EACH * SIM_ROW_FLOATS];
     float *weights;
     float *grads;
     struct sim_look look;
