@@ -22,7 +22,6 @@ static struct ps_flow_cut cut_slot(struct ps_layout_view view, const bool *chose
     while (ps_layout_walk_next(&walk, &part)) {
         if (chosen[part.table]) {
             cut.n_bytes += part.n_floats * (uint32_t)sizeof(float);
-            cut.n_parts++;
         }
     }
     return cut;

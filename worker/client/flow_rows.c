@@ -56,10 +56,9 @@ bool ps_flow_cut_next(struct ps_flow_cut *cut, struct ps_flow_run *ret)
         if (n_left == 0) {
             continue;
         }
-        if (cut->n_bytes >= PS_CALL_PAYLOAD_BYTES || cut->n_parts >= PS_CALL_PARTS_MAX) {
+        if (cut->n_bytes >= PS_CALL_PAYLOAD_BYTES) {
             cut->fragment++;
             cut->n_bytes = 0;
-            cut->n_parts = 0;
         }
         uint32_t row_bytes =
             PS_FLOW_KEY_BYTES + rows->tables[cut->nth].width * (uint32_t)sizeof(float);
@@ -69,7 +68,6 @@ bool ps_flow_cut_next(struct ps_flow_cut *cut, struct ps_flow_run *ret)
         *ret = (struct ps_flow_run){.nth = cut->nth, .first = slot[0] + cut->at, .n = n};
         cut->at += n;
         cut->n_bytes += (uint64_t)n * row_bytes;
-        cut->n_parts++;
         return true;
     }
     return false;

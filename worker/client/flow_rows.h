@@ -13,16 +13,21 @@
  *
  *     rows begin in the slot's last fragment of blocks (fragment 0 if it has no blocks), tables in
  *     ascending order; a fragment is full at PS_CALL_PAYLOAD_BYTES, where a row counts its values
- *     and PS_FLOW_KEY_BYTES and a block that is sent its values, or at PS_CALL_PARTS_MAX parts.
+ *     and PS_FLOW_KEY_BYTES and a block that is sent its values.
  *
  * Pure: the memory is the caller's.
  */
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/assert.h"
 #include "base/limits.h"
 
 #define PS_FLOW_KEY_BYTES 8u /* What a key counts, however few bytes it takes. */
+
+PS_STATIC_ASSERT(PS_TABLES_MAX + PS_CALL_PAYLOAD_BYTES / (PS_BLOCK_FLOATS_MIN * 4u) + 1 <=
+                     PS_CALL_PARTS_MAX,
+                 "a fragment has room for a run or a last block of each table");
 
 /** What the caller names of one table. */
 struct ps_flow_table {
@@ -81,7 +86,6 @@ struct ps_flow_cut {
     uint32_t slot;
     uint32_t fragment; /* Of the run that was returned last. */
     uint64_t n_bytes;  /* In that fragment. */
-    uint32_t n_parts;
     uint32_t nth;
     uint32_t at; /* In the slot's share of that table. */
 };

@@ -309,4 +309,6 @@ static Suite *suite_flow_core(void)
     return suite;
 }
 
-PS_TEST_MAIN(suite_flow_core)
+Suite *suite_flow_rows(void); /* test_flow_rows.c */
+
+PS_TEST_MAIN(suite_flow_core, suite_flow_rows)

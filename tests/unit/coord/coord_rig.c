@@ -23,6 +23,7 @@ static void start_coord(struct rig *rig, uint32_t n_servers)
         .metrics = &rig->metrics,
         .store = rig->store,
         .new_cluster_id = {.bytes = {1, 2, 3}},
+        .new_key_seed = 1000 + rig->n_coords++,
         .n_servers = n_servers,
     };
     enum ps_status status = ps_coord_create(&options, &rig->coord, &err);
@@ -170,6 +171,7 @@ enum ps_status rig_join(struct rig *rig, Ps__V1__SessionKind kind, struct rig_me
                                      &ps__v1__join_reply__descriptor);
     if (status == PS_OK) {
         member->number = ((const Ps__V1__JoinReply *)call.reply)->session_number;
+        member->key_seed = ((const Ps__V1__JoinReply *)call.reply)->key_seed;
     }
     if (status != PS_ERR_NOT_YET) {
         rig_call_free(&call);
@@ -253,6 +255,7 @@ void rig_report(struct rig_member *member, Ps__V1__WorkerReport *progress)
     uint8_t buffer[512];
     Ps__V1__AttendReport report = PS__V1__ATTEND_REPORT__INIT;
     Ps__V1__ServerReport acks = PS__V1__SERVER_REPORT__INIT;
+    Ps__V1__ServerStats stats = PS__V1__SERVER_STATS__INIT;
     report.session = bytes_of(&member->session);
     report.worker = progress;
     if (member->server && !member->held) {
@@ -261,6 +264,11 @@ void rig_report(struct rig_member *member, Ps__V1__WorkerReport *progress)
         acks.catalogue_version = member->catalogue;
         acks.finished_version = member->finished;
         acks.closed_steps = member->closed_steps;
+        if (member->n_rows > 0) {
+            acks.stats = &stats;
+            acks.n_row_stats = member->n_rows;
+            acks.row_stats = member->rows;
+        }
         report.server = &acks;
     }
     struct ps_out out = {.head = buffer,

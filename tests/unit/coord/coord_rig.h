@@ -37,6 +37,9 @@ struct rig_member {
     bool fenced;
     uint64_t lease, lease_clock;
     uint32_t units, units_done;
+    uint64_t key_seed;         /* As Join said. */
+    Ps__V1__RowStats *rows[4]; /* A server's, in its reports. */
+    size_t n_rows;
     char reason[256];
 };
 
@@ -55,6 +58,7 @@ struct rig {
     uint32_t n_members;
     uint32_t n_sessions; /* Made up so far. */
     uint32_t timeout_ms; /* Of calls; 2000 at first. */
+    uint64_t n_coords;   /* Started so far; each brings a key seed of its own. */
 };
 
 /* One call of a client. */
@@ -71,6 +75,7 @@ Suite *suite_define(void);
 Suite *suite_foreign(void);
 Suite *suite_coord(void);
 Suite *suite_hostile(void);
+Suite *suite_rows(void);
 
 /** A coordinator for `n_servers` servers over `store`, which the rig then owns. */
 void rig_start(struct rig *rig, struct ps_store *store, uint32_t n_servers);

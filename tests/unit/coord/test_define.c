@@ -41,13 +41,20 @@ static void twist_table(int i, Ps__V1__TableDefinition *table)
     case 9: table->optimizer->beta2 = 0.5f; break;
     case 10: table->optimizer->epsilon = 0.5f; break;
     case 11: table->optimizer->weight_decay = 0.5f; break;
-    default: table->optimizer->l2 = 0.5f; break;
+    case 12: table->optimizer->l2 = 0.5f; break;
+    case 13: table->optimizer->l1 = 0.5f; break;
+    case 14: table->optimizer->beta = 0.5f; break;
+    case 15: table->kind = PS__V1__TABLE_KIND__SPARSE; break;
+    case 16: table->width = 4; break;
+    case 17: table->admit_after = 2; break;
+    default: table->expire_after = 2; break;
     }
 }
 
 static const char *const table_fields[] = {
-    "shape",    "shape", "dtype", "init",    "init_scale",   "seed", "optimizer name",
-    "momentum", "beta1", "beta2", "epsilon", "weight_decay", "l2"};
+    "shape",    "shape", "dtype", "init",        "init_scale",   "seed", "optimizer name",
+    "momentum", "beta1", "beta2", "epsilon",     "weight_decay", "l2",   "l1",
+    "beta",     "kind",  "width", "admit_after", "expire_after"};
 
 START_TEST(the_field_in_which_tables_differ_is_named)
 {
@@ -77,7 +84,20 @@ static void spoil_table(int i, Ps__V1__TableDefinition *table)
     case 6: table->init_scale = NAN; break;
     case 7: table->optimizer = NULL; break;
     case 8: table->optimizer->name = bad_name; break;
-    default: table->optimizer->beta1 = INFINITY; break;
+    case 9: table->optimizer->beta1 = INFINITY; break;
+    case 10: table->optimizer->l1 = NAN; break;
+    case 11: table->optimizer->beta = INFINITY; break;
+    case 12: table->kind = (Ps__V1__TableKind)2; break;
+    case 13: table->width = 1; break;
+    case 14: table->admit_after = 1; break;
+    case 15: table->expire_after = 1; break;
+    case 16: table->kind = PS__V1__TABLE_KIND__SPARSE; break; /* With a shape. */
+    default: /* Sparse, and then what goes with it. */
+        table->kind = PS__V1__TABLE_KIND__SPARSE;
+        table->n_shape = 0;
+        table->width = i == 17 ? 0 : i == 18 ? PS_ROW_FLOATS_MAX + 1 : 1;
+        table->admit_after = i == 19 ? PS_ADMIT_AFTER_MAX + 1 : 0;
+        break;
     }
 }
 
@@ -192,7 +212,7 @@ Suite *suite_define(void)
     TCase *tcase = tcase_create("define");
     tcase_add_loop_test(tcase, the_field_in_which_tables_differ_is_named, 0,
                         (int)PS_ARRAY_LEN(table_fields));
-    tcase_add_loop_test(tcase, a_table_that_cannot_be_is_refused, 0, 10);
+    tcase_add_loop_test(tcase, a_table_that_cannot_be_is_refused, 0, 20);
     tcase_add_loop_test(tcase, the_field_in_which_jobs_differ_is_named, 0,
                         (int)PS_ARRAY_LEN(job_fields));
     tcase_add_loop_test(tcase, a_job_that_cannot_be_is_refused, 0, 10);
