@@ -70,11 +70,26 @@ static void id_text(const ProtobufCBinaryData *bytes, char text[PS_ID_TEXT_BYTES
 static void shape_text(const Ps__V1__TableDefinition *definition, char text[TEXT_BYTES])
 {
     text[0] = '\0';
+    if (definition->kind == PS__V1__TABLE_KIND__SPARSE) {
+        (void)snprintf(text, TEXT_BYTES, "rows of %" PRIu32, definition->width);
+    }
     for (size_t i = 0; i < definition->n_shape; i++) {
         size_t used = strlen(text);
         (void)snprintf(text + used, TEXT_BYTES - used, "%s%" PRIu64, i == 0 ? "" : "x",
                        definition->shape[i]);
     }
+}
+
+/* What servers count of a sparse table; zeros before they have said anything. */
+static const Ps__V1__RowStats *rows_of(const Ps__V1__DescribeReply *describe, uint32_t table)
+{
+    static const Ps__V1__RowStats none = PS__V1__ROW_STATS__INIT;
+    for (size_t i = 0; i < describe->n_row_stats; i++) {
+        if (describe->row_stats[i]->table == table) {
+            return describe->row_stats[i];
+        }
+    }
+    return &none;
 }
 
 static double elements(const Ps__V1__TableDefinition *definition)
@@ -195,6 +210,22 @@ bool psctl_status(const Ps__V1__DescribeReply *describe)
     return true;
 }
 
+/* What came of the keys of sparse tables. */
+static void print_rows(const Ps__V1__DescribeReply *describe)
+{
+    if (describe->n_row_stats > 0) {
+        (void)printf("\n%-4s %12s %10s %12s %14s %12s %12s %8s\n", "NO", "ROWS", "MB", "CREATED",
+                     "UPDATED", "DROPPED", "EXPIRED", "REFUSED");
+    }
+    for (size_t i = 0; i < describe->n_row_stats; i++) {
+        const Ps__V1__RowStats *rows = describe->row_stats[i];
+        (void)printf("%-4" PRIu32 " %12" PRIu64 " %10.2f %12" PRIu64 " %14" PRIu64 " %12" PRIu64
+                     " %12" PRIu64 " %8" PRIu64 "\n",
+                     rows->table, rows->rows, (double)rows->bytes / 1e6, rows->created,
+                     rows->updated, rows->dropped, rows->expired, rows->refused);
+    }
+}
+
 bool psctl_tables(const Ps__V1__DescribeReply *describe)
 {
     (void)printf("%-4s %-24s %-16s %12s %10s %-10s %s\n", "NO", "TABLE", "SHAPE", "NUMBERS", "MB",
@@ -210,13 +241,17 @@ bool psctl_tables(const Ps__V1__DescribeReply *describe)
         struct shown name;
         struct shown optimizer;
         shape_text(definition, shape);
+        bool sparse = definition->kind == PS__V1__TABLE_KIND__SPARSE;
+        const Ps__V1__RowStats *rows = rows_of(describe, table->number);
+        double numbers = sparse ? (double)rows->rows * definition->width : elements(definition);
+        double n_bytes = sparse ? (double)rows->bytes : numbers * sizeof(float);
         (void)printf(
             "%-4" PRIu32 " %-24s %-16s %12.0f %10.2f %-10s %" PRIu32 "\n", table->number,
-            show(definition->name, &name), shape, elements(definition),
-            elements(definition) * sizeof(float) / 1e6,
+            show(definition->name, &name), shape, numbers, n_bytes / 1e6,
             show(definition->optimizer != NULL ? definition->optimizer->name : "", &optimizer),
             table->first_slot);
     }
+    print_rows(describe);
     return true;
 }
 
@@ -331,6 +366,17 @@ bool psctl_status_json(const Ps__V1__DescribeReply *describe)
     return print_json(json);
 }
 
+static void add_rows(cJSON *json, const Ps__V1__RowStats *rows)
+{
+    add_count(json, "rows", rows->rows);
+    add_count(json, "bytes", rows->bytes);
+    add_count(json, "created", rows->created);
+    add_count(json, "updated", rows->updated);
+    add_count(json, "dropped", rows->dropped);
+    add_count(json, "expired", rows->expired);
+    add_count(json, "refused", rows->refused);
+}
+
 bool psctl_tables_json(const Ps__V1__DescribeReply *describe)
 {
     cJSON *json = cJSON_CreateObject();
@@ -341,6 +387,10 @@ bool psctl_tables_json(const Ps__V1__DescribeReply *describe)
         cJSON *entry = cJSON_CreateObject();
         add_count(entry, "number", table->number);
         add_count(entry, "first_slot", table->first_slot);
+        if (table->definition != NULL && table->definition->kind == PS__V1__TABLE_KIND__SPARSE) {
+            add_count(entry, "width", table->definition->width);
+            add_rows(entry, rows_of(describe, table->number));
+        }
         if (table->definition != NULL) {
             (void)cJSON_AddStringToObject(entry, "name", table->definition->name);
             cJSON *shape = cJSON_AddArrayToObject(entry, "shape");

@@ -68,7 +68,8 @@ static const struct ps_option rows[] = {
     NUMBER("units", "An epoch.", "40", units),
     NUMBER("epochs", "How many.", "2", epochs),
     NUMBER("workers", "That the job waits for.", "1", workers),
-    NUMBER("admit-after", "A key gets its row with this push.", "1", admit_after),
+    NUMBER("admit-after", "A key gets its row with this push; above 1 nothing can be checked.", "1",
+           admit_after),
     {.name = "time",
      .help = "Of bench.",
      .type = PS_OPTION_DURATION_MS,
@@ -266,14 +267,14 @@ static enum ps_status work(struct worker *worker, struct ps_error *err)
 
 /* ---- Check ---------------------------------------------------------------------------------- */
 
-/* How often a row was pushed, as far as the table can know: before its row came, nothing counts. */
+/* How often a row was pushed. */
 static uint32_t times(const struct options *options, uint64_t key)
 {
     uint32_t n = 0;
     for (uint64_t unit = 0; unit < options->units; unit++) {
         n += has(options, unit, key) ? options->epochs : 0;
     }
-    return n < options->admit_after ? 0 : n + 1 - options->admit_after;
+    return n;
 }
 
 static uint32_t count_wrong(const struct worker *worker)

@@ -1,6 +1,6 @@
 /*
- * test_flow_rows.c — the cut of rows: each key in exactly one call of its own slot, cut alike however
- * often it is cut, with blocks in one call where they fit.
+ * test_flow_rows.c — the cut of rows: each key in exactly one call of its own slot, cut alike
+ * however often it is cut, with blocks in one call where they fit.
  */
 #include <stdlib.h>
 #include <string.h>

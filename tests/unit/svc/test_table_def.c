@@ -72,6 +72,65 @@ START_TEST(without_an_optimizer_it_is_sgd)
 }
 END_TEST
 
+static void sparse(void)
+{
+    fresh();
+    definition.kind = PS__V1__TABLE_KIND__SPARSE;
+    definition.n_shape = 0;
+    definition.width = 16;
+    definition.expire_after = 7;
+}
+
+START_TEST(a_sparse_definition_becomes_rows_without_blocks)
+{
+    sparse();
+    definition.admit_after = _i == 0 ? 1 : 3;
+    Ps__V1__Table table = PS__V1__TABLE__INIT;
+    table.number = 3;
+    table.definition = &definition;
+    struct ps_layout layout = {.n_blocks = 9};
+    struct ps_table_info info;
+    ck_assert_int_eq(ps_table_def_read(&table, &layout, &info, NULL), PS_OK);
+    ck_assert_uint_eq(layout.n_blocks, 0);
+    ck_assert_uint_eq(layout.n_elements, 0);
+    ck_assert(info.sparse);
+    ck_assert_str_eq(info.spec.name, "w");
+    ck_assert_uint_eq(info.rows.id, 3);
+    ck_assert_uint_eq(info.rows.width, 16);
+    ck_assert_uint_eq(info.rows.state_per_elem, 2);
+    ck_assert_uint_eq(info.rows.expire_after, 7);
+    ck_assert_uint_eq(info.rows.init.seed, 9);
+    uint64_t n_bytes = 77;
+    ck_assert_int_eq(ps_table_def_check(&definition, &n_bytes, NULL), PS_OK);
+    ck_assert_uint_eq(n_bytes, _i == 0 ? 0 : PS_SLOTS * PS_ADMIT_BYTES);
+}
+END_TEST
+
+/* Numbers of a rule that others refuse; a beta that is not given is the usual one. */
+START_TEST(ftrl_is_told_its_own_numbers)
+{
+    struct ps_layout layout;
+    struct ps_table_info info;
+    Ps__V1__Table table = PS__V1__TABLE__INIT;
+    sparse();
+    table.definition = &definition;
+    optimizer = (Ps__V1__Optimizer)PS__V1__OPTIMIZER__INIT;
+    optimizer.name = rule;
+    memcpy(rule, "ftrl", 5);
+    optimizer.l1 = 0.5f;
+    ck_assert_int_eq(ps_table_def_read(&table, &layout, &info, NULL), PS_OK);
+    ck_assert(info.params.l1 == 0.5f && info.params.beta == 1.0f);
+    optimizer.beta = 2.0f;
+    ck_assert_int_eq(ps_table_def_read(&table, &layout, &info, NULL), PS_OK);
+    ck_assert(info.params.beta == 2.0f);
+    optimizer.beta = -2.0f;
+    ck_assert_int_eq(ps_table_def_read(&table, &layout, &info, NULL), PS_ERR_INVALID);
+    memcpy(rule, "sgd", 4);
+    optimizer.beta = 0.0f;
+    ck_assert_int_eq(ps_table_def_read(&table, &layout, &info, NULL), PS_ERR_INVALID);
+}
+END_TEST
+
 static void no_dtype(void)
 {
     definition.dtype = PS__V1__TABLE_DTYPE__DTYPE_UNSET;
@@ -113,6 +172,38 @@ static void nan_scale(void)
 {
     definition.init_scale = NAN;
 }
+static void unknown_kind(void)
+{
+    definition.kind = (Ps__V1__TableKind)2;
+}
+static void dense_with_width(void)
+{
+    definition.width = 1;
+}
+static void dense_with_age(void)
+{
+    definition.expire_after = 1;
+}
+static void rows_with_shape(void)
+{
+    definition.kind = PS__V1__TABLE_KIND__SPARSE;
+    definition.width = 1;
+}
+static void rows_without_width(void)
+{
+    sparse();
+    definition.width = 0;
+}
+static void rows_too_wide(void)
+{
+    sparse();
+    definition.width = PS_ROW_FLOATS_MAX + 1;
+}
+static void admitted_too_late(void)
+{
+    sparse();
+    definition.admit_after = PS_ADMIT_AFTER_MAX + 1;
+}
 /* One block more than every slot can send in PS_FRAGMENTS_MAX calls. */
 static void too_many_calls(void)
 {
@@ -128,7 +219,10 @@ static const struct {
     {no_dtype, "dtype"}, {long_name, "too long"}, {no_shape, "dimensions"},
     {nine_dimensions, "too long"}, {empty_dimension, "is 0"}, {wrapping_shape, "elements"},
     {unknown_rule, "'newton'"}, {bad_beta, "beta1"}, {unknown_init, "initialiser 77"},
-    {nan_scale, "scale"}, {too_many_calls, "calls per slot"},
+    {nan_scale, "scale"}, {too_many_calls, "calls per slot"}, {unknown_kind, "kind 2"},
+    {dense_with_width, "width 1"}, {dense_with_age, "expire_after 1"},
+    {rows_with_shape, "no shape"}, {rows_without_width, "0 floats"},
+    {rows_too_wide, "4097 floats"}, {admitted_too_late, "256 pushes"},
 };
 /* clang-format on */
 
@@ -173,6 +267,8 @@ Suite *suite_table_def(void)
     tcase_set_timeout(tcase, 30);
     tcase_add_test(tcase, a_definition_becomes_layout_optimizer_and_pages);
     tcase_add_test(tcase, without_an_optimizer_it_is_sgd);
+    tcase_add_loop_test(tcase, a_sparse_definition_becomes_rows_without_blocks, 0, 2);
+    tcase_add_test(tcase, ftrl_is_told_its_own_numbers);
     tcase_add_loop_test(tcase, what_no_server_can_make_is_refused_with_the_field, 0,
                         PS_ARRAY_LEN(lies));
     tcase_add_test(tcase, the_largest_table_that_its_calls_can_carry_is_fine);
