@@ -24,6 +24,8 @@
 #define PATIENCE_MS  120000u /* Virtual. Longer than every deadline and silence of the product. */
 #define ELEMENTS_MAX 9000u
 #define SMALL        10u
+#define KEYS         5u /* Of the sparse table. */
+#define WIDTH        3u
 #define NONE         INT64_MAX /* No allocation fails. */
 
 struct world {
@@ -43,11 +45,15 @@ struct world {
     uint32_t tables[TABLES];
     float weights[TABLES][ELEMENTS_MAX];
     float grads[TABLES][ELEMENTS_MAX];
+    uint32_t rows_table;
+    float row_weights[KEYS][WIDTH];
+    float row_grads[KEYS][WIDTH];
     uint32_t n_pushed; /* Acknowledged. */
 };
 
 static const uint64_t elements[TABLES] = {ELEMENTS_MAX, SMALL};
 static const char *const names[TABLES] = {"large", "small"};
+static const uint64_t keys[KEYS] = {0, 1, 1000, UINT64_C(1) << 63, UINT64_MAX};
 static const struct ps_creds insecure = {.kind = PS_CREDS_INSECURE};
 
 /* ---- Time ---------------------------------------------------------------------------------- */
@@ -164,18 +170,30 @@ static bool join(struct world *w)
     return ended(w, "join", &op, &done);
 }
 
+static bool define_table(struct world *w, const struct ps_table_def *def, uint32_t *ret)
+{
+    bool done = false;
+    struct ps_define_table_op op = {.op = {.done = op_done, .arg = &done}, .def = def};
+    ps_session_define_table(w->session, &op);
+    if (!ended(w, "define table", &op.op, &done)) {
+        return false;
+    }
+    *ret = op.ret_table;
+    return true;
+}
+
 static bool define(struct world *w)
 {
     for (uint32_t i = 0; i < TABLES; i++) {
-        bool done = false;
         struct ps_table_def def = {
             .name = names[i], .n_dims = 1, .shape = {elements[i]}, .optimizer = "sgd"};
-        struct ps_define_table_op op = {.op = {.done = op_done, .arg = &done}, .def = &def};
-        ps_session_define_table(w->session, &op);
-        if (!ended(w, "define table", &op.op, &done)) {
+        if (!define_table(w, &def, &w->tables[i])) {
             return false;
         }
-        w->tables[i] = op.ret_table;
+    }
+    struct ps_table_def sparse = {.name = "rows", .width = WIDTH, .optimizer = "sgd"};
+    if (!define_table(w, &sparse, &w->rows_table)) {
+        return false;
     }
     bool done = false;
     struct ps_job_def def = {.model = "test",
@@ -220,7 +238,8 @@ static bool lend(struct world *w, struct ps_view *view)
 }
 
 static struct ps_push_op push_of(struct world *w, const struct ps_tensor *grads,
-                                 const struct ps_view *view, bool *done)
+                                 const struct ps_keyed *rows, const struct ps_view *view,
+                                 bool *done)
 {
     return (struct ps_push_op){
         .op = {.done = op_done, .arg = done},
@@ -232,6 +251,8 @@ static struct ps_push_op push_of(struct world *w, const struct ps_tensor *grads,
         .rate = 0.25f,
         .tensors = grads,
         .n_tensors = TABLES,
+        .keyed = rows,
+        .n_keyed = 1,
     };
 }
 
@@ -256,8 +277,15 @@ static bool push_and_pull(struct world *w, const struct ps_view *view)
         grads[i] = (struct ps_tensor){.table = w->tables[i], .values = w->grads[i]};
         weights[i] = (struct ps_tensor){.table = w->tables[i], .values = w->weights[i]};
     }
+    for (uint32_t i = 0; i < KEYS * WIDTH; i++) {
+        w->row_grads[i / WIDTH][i % WIDTH] = 1.0f;
+    }
+    struct ps_keyed row_grads = {
+        .table = w->rows_table, .n = KEYS, .keys = keys, .values = w->row_grads[0]};
+    struct ps_keyed row_weights = row_grads;
+    row_weights.values = w->row_weights[0];
     bool pushed = false;
-    struct ps_push_op push = push_of(w, grads, view, &pushed);
+    struct ps_push_op push = push_of(w, grads, &row_grads, view, &pushed);
     ps_session_push(w->session, &push);
     if (!ended(w, "push", &push.op, &pushed)) {
         return false;
@@ -266,12 +294,14 @@ static bool push_and_pull(struct world *w, const struct ps_view *view)
     report(w, view);
     pushed = false;
     bool pulled = false;
-    push = push_of(w, grads, view, &pushed);
+    push = push_of(w, grads, &row_grads, view, &pushed);
     struct ps_pull_op pull = {
         .op = {.done = op_done, .arg = &pulled},
         .step = view->lease.clock + 2,
         .tensors = weights,
         .n_tensors = TABLES,
+        .keyed = &row_weights,
+        .n_keyed = 1,
     };
     ps_session_push_pull(w->session, &push, &pull);
     bool took = ended(w, "push beside a pull", &push.op, &pushed);
@@ -288,6 +318,9 @@ static void check_weights(const struct world *w)
         for (uint64_t k = 0; k < elements[i]; k++) {
             ck_assert(w->weights[i][k] == -0.25f * (float)w->n_pushed);
         }
+    }
+    for (uint32_t i = 0; i < KEYS * WIDTH; i++) {
+        ck_assert(w->row_weights[i / WIDTH][i % WIDTH] == -0.25f * (float)w->n_pushed);
     }
 }
 
