@@ -1,10 +1,12 @@
 /*
  * fuzz_data_call.c — whole calls through svc and lanes: whatever arrives, each call gets exactly
- * one reply, every page comes back, and no assertion is met.
+ * one reply, every page comes back, and no assertion is met. Beside the rig's tables there is a
+ * sparse one, RIG_TABLES: adam on rows of 3.
  *
  * byte 0: bit 0 aggregated bsp, bit 1 an open gate. Then any number of calls:
  * method (mod 3) | length of slices | u16 bytes of the message | the message.
  */
+#include "base/assert.h"
 #include "base/bytes.h"
 #include "fuzz.h"
 #include "unit/svc/rig.h"
@@ -39,6 +41,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
             rig_close();
         }
         rig_open(2);
+        PS_ASSERT(rig_define_rows(&(struct rig_rows){
+                      .optim = "adam", .width = 3, .admit_after = 2, .expire_after = 5}) ==
+                  RIG_TABLES);
         rig.n_straddlers_max = UINT32_MAX; /* Messages are cut by chance. */
         step = 0;
     }
