@@ -297,7 +297,7 @@ static bool push_and_pull(struct world *w, const struct ps_view *view)
     push = push_of(w, grads, &row_grads, view, &pushed);
     struct ps_pull_op pull = {
         .op = {.done = op_done, .arg = &pulled},
-        .step = view->lease.clock + 2,
+        .step = view->lease.clock + w->n_pushed + 1,
         .tensors = weights,
         .n_tensors = TABLES,
         .keyed = &row_weights,
@@ -373,11 +373,10 @@ struct outcome {
     bool through; /* Every step worked. */
 };
 
-/* The k-th allocation of budget `which` fails. */
-static struct outcome run(size_t which, int64_t k, bool all_fail)
+static struct world world;
+
+static void begin(struct world *w, size_t which, int64_t k, bool all_fail)
 {
-    static struct world world;
-    struct world *w = &world;
     memset(w, 0, sizeof(*w));
     w->now_ns = 1000000000;
     w->which = which;
@@ -390,6 +389,13 @@ static struct outcome run(size_t which, int64_t k, bool all_fail)
     atomic_store(&w->mem[which].fail_after, k);
     w->direct = ps_direct_create(&w->exec.base);
     ck_assert_ptr_nonnull(w->direct);
+}
+
+/* The k-th allocation of budget `which` fails. */
+static struct outcome run(size_t which, int64_t k, bool all_fail)
+{
+    struct world *w = &world;
+    begin(w, which, k, all_fail);
     struct ps_view view;
     bool through =
         start_servers(w) && join(w) && define(w) && lend(w, &view) && push_and_pull(w, &view);
@@ -401,6 +407,31 @@ static struct outcome run(size_t which, int64_t k, bool all_fail)
     end(w);
     return (struct outcome){.fired = fired, .through = through};
 }
+
+/*
+ * Blocks and rows: memory grows with the first steps, and then no more. What the coordinator says
+ * meanwhile, once a step at most, is unpacked into a block of its own.
+ */
+START_TEST(a_worker_in_its_stride_allocates_nothing)
+{
+    struct world *w = &world;
+    struct ps_view view;
+    uint64_t n_before = 0;
+    uint64_t n_bytes = 0;
+    begin(w, 0, NONE, false);
+    ck_assert(start_servers(w) && join(w) && define(w) && lend(w, &view));
+    for (uint32_t i = 0; i < 5; i++) { /* Two of the lease's ten units each. */
+        n_before = i == 2 ? atomic_load(&w->mem[1].n_calls) : n_before;
+        n_bytes = i == 2 ? atomic_load(&w->mem[1].used[PS_MEM_CALLS]) : n_bytes;
+        ck_assert(push_and_pull(w, &view));
+        check_weights(w);
+    }
+    ck_assert_uint_le(atomic_load(&w->mem[1].n_calls), n_before + 3);
+    ck_assert_uint_eq(atomic_load(&w->mem[1].used[PS_MEM_CALLS]), n_bytes);
+    atomic_store(&w->mem[0].fail_after, -1);
+    end(w);
+}
+END_TEST
 
 static void every_allocation(size_t which, bool all_fail)
 {
@@ -456,6 +487,7 @@ static Suite *suite(void)
     TCase *c = tcase_create("the k-th allocation fails");
     tcase_set_timeout(c, 200);
     tcase_add_test(c, a_worker_and_two_servers_agree_when_nothing_fails);
+    tcase_add_test(c, a_worker_in_its_stride_allocates_nothing);
     tcase_add_test(c, any_one_allocation_of_the_servers_may_fail);
     tcase_add_test(c, any_one_allocation_of_the_worker_may_fail);
     tcase_add_test(c, the_servers_may_run_out_of_memory_at_any_time);
