@@ -127,6 +127,15 @@ static const char *optimizer_difference(const Ps__V1__Optimizer *a, const Ps__V1
     return NULL;
 }
 
+static bool same_shape(const Ps__V1__TableDefinition *a, const Ps__V1__TableDefinition *b)
+{
+    bool same = a->n_shape == b->n_shape;
+    for (size_t i = 0; i < a->n_shape && same; i++) {
+        same = a->shape[i] == b->shape[i];
+    }
+    return same;
+}
+
 const char *coord_table_difference(const Ps__V1__TableDefinition *a,
                                    const Ps__V1__TableDefinition *b)
 {
@@ -142,8 +151,7 @@ const char *coord_table_difference(const Ps__V1__TableDefinition *a,
     if (a->expire_after != b->expire_after) {
         return "expire_after";
     }
-    if (a->n_shape != b->n_shape ||
-        memcmp(a->shape, b->shape, a->n_shape * sizeof(*a->shape)) != 0) {
+    if (!same_shape(a, b)) {
         return "shape";
     }
     if (a->dtype != b->dtype) {
