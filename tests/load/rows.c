@@ -334,19 +334,44 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+#define BENCH_UNITS 16u /* Made beforehand, and pushed in turn. */
+
+struct bench_unit {
+    uint64_t *keys;
+    uint32_t n;
+};
+
+static bool make_units(struct worker *worker, struct bench_unit *units)
+{
+    bool made = true;
+    for (uint32_t i = 0; i < BENCH_UNITS && made; i++) {
+        units[i].n = pick(worker, i);
+        units[i].keys = calloc(units[i].n + 1, sizeof(uint64_t));
+        made = units[i].keys != NULL;
+        if (made) {
+            memcpy(units[i].keys, worker->picked, units[i].n * sizeof(uint64_t));
+        }
+    }
+    return made;
+}
+
 /* Push and pull in the same calls, one step after the other. */
 static enum ps_status bench(struct worker *worker, struct ps_error *err)
 {
+    static struct bench_unit units[BENCH_UNITS];
+    if (!make_units(worker, units)) {
+        return PS_ERR_NOMEM;
+    }
     uint64_t n_rows = 0;
     uint64_t step = 0;
     uint64_t start_ns = now_ns();
     uint64_t end_ns = start_ns + worker->options->time_ms * 1000000u;
     enum ps_status status = PS_OK;
     for (; status == PS_OK && now_ns() < end_ns; step++) {
-        uint32_t n = pick(worker, step % 16);
+        const struct bench_unit *unit = &units[step % BENCH_UNITS];
         struct ps_keyed weights = {.table = worker->sparse.number,
-                                   .n = n,
-                                   .keys = worker->picked,
+                                   .n = unit->n,
+                                   .keys = unit->keys,
                                    .values = worker->weights};
         struct ps_keyed gradients = weights;
         gradients.values = worker->gradients;
@@ -363,7 +388,10 @@ static enum ps_status bench(struct worker *worker, struct ps_error *err)
             enum ps_status pulled = ps_client_pull_wait(worker->client, &pull, err);
             status = status == PS_OK ? pulled : status;
         }
-        n_rows += n;
+        n_rows += unit->n;
+    }
+    for (uint32_t i = 0; i < BENCH_UNITS; i++) {
+        free(units[i].keys);
     }
     double seconds = (double)(now_ns() - start_ns) / 1e9;
     (void)printf("%.0f rows/s pushed and pulled, width %u, %.0f rows a step, %.2f ms a step\n",
