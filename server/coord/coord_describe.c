@@ -86,6 +86,16 @@ static void add_rows(Ps__V1__RowStats *to, const Ps__V1__RowStats *from)
     to->refused += from->refused;
 }
 
+/* What one server has reported of a table. */
+static void add_server(const struct coord_peer *peer, Ps__V1__RowStats *to)
+{
+    for (uint32_t i = 0; i < peer->n_rows; i++) {
+        if (peer->rows[i].table == to->table) {
+            add_rows(to, &peer->rows[i]);
+        }
+    }
+}
+
 /* Of each sparse table among the first `n_tables`, over the servers that have reported. */
 static size_t fill_rows(const struct ps_coord *coord, size_t n_tables, struct listing *listing)
 {
@@ -98,13 +108,8 @@ static size_t fill_rows(const struct ps_coord *coord, size_t n_tables, struct li
         ps__v1__row_stats__init(to);
         to->table = table;
         for (uint32_t i = 0; i < coord->options.n_servers; i++) {
-            uint32_t member = coord->core.servers[i];
-            for (uint32_t k = 0; member != PS_COORD_NOBODY && k < coord->peers[member].n_rows;
-                 k++) {
-                const Ps__V1__RowStats *from = &coord->peers[member].rows[k];
-                if (from->table == table) {
-                    add_rows(to, from);
-                }
+            if (coord->core.servers[i] != PS_COORD_NOBODY) {
+                add_server(&coord->peers[coord->core.servers[i]], to);
             }
         }
         listing->row_list[n++] = to;

@@ -21,7 +21,7 @@ static struct ps_flow_cut cut_slot(struct ps_layout_view view, const bool *chose
     struct ps_layout_part part;
     while (ps_layout_walk_next(&walk, &part)) {
         if (chosen[part.table]) {
-            cut.n_bytes += part.n_floats * (uint32_t)sizeof(float);
+            cut.n_bytes += part.n_floats * sizeof(float);
         }
     }
     return cut;
@@ -52,14 +52,12 @@ struct ps_flow_size ps_flow_size(struct ps_layout_view view, const bool *chosen,
 /* The unit of a fragment: the last one, or a new one behind it. */
 static struct ps_flow_unit *unit_for(struct ps_flow *flow, uint32_t slot, uint32_t fragment)
 {
-    struct ps_flow_unit *last = flow->n_units > 0 ? &flow->units[flow->n_units - 1] : NULL;
-    if (last != NULL && last->slot == slot && last->fragment == fragment) {
-        return last;
+    const struct ps_flow_unit *last = &flow->units[flow->n_units > 0 ? flow->n_units - 1 : 0];
+    if (flow->n_units == 0 || last->slot != slot || last->fragment != fragment) {
+        flow->units[flow->n_units++] = (struct ps_flow_unit){
+            .slot = (uint8_t)slot, .fragment = (uint8_t)fragment, .state = PS_FLOW_WAITING};
     }
-    last = &flow->units[flow->n_units++];
-    *last = (struct ps_flow_unit){
-        .slot = (uint8_t)slot, .fragment = (uint8_t)fragment, .state = PS_FLOW_WAITING};
-    return last;
+    return &flow->units[flow->n_units - 1];
 }
 
 /* Append the rows of one slot; it may have more fragments then. False: too many. */
