@@ -193,10 +193,10 @@ static enum ps_status define_job(struct worker *worker, struct ps_error *err)
     return ps_client_define_job(worker->client, &job, err);
 }
 
-static enum ps_status do_unit(struct worker *worker, const struct ps_lease *lease, uint32_t unit,
-                              uint64_t clock, struct ps_error *err)
+static enum ps_status do_unit(struct worker *worker, const struct ps_unit *unit,
+                              struct ps_error *err)
 {
-    uint32_t n = pick(worker, lease->first_row + unit * lease->stride);
+    uint32_t n = pick(worker, unit->first);
     struct ps_keyed weights = {
         .table = worker->sparse.number, .n = n, .keys = worker->picked, .values = worker->weights};
     struct ps_keyed gradients = weights;
@@ -206,61 +206,36 @@ static enum ps_status do_unit(struct worker *worker, const struct ps_lease *leas
     struct ps_tensor one_gradient = {.table = worker->dense.number,
                                      .values = &worker->one_gradient};
     struct ps_pull pull = {
-        .tensors = &one, .n_tensors = 1, .keyed = &weights, .n_keyed = 1, .step = clock};
+        .tensors = &one, .n_tensors = 1, .keyed = &weights, .n_keyed = 1, .step = unit->step};
     struct ps_push push = {.tensors = &one_gradient,
                            .n_tensors = 1,
                            .keyed = &gradients,
                            .n_keyed = 1,
-                           .stream = lease->id,
-                           .sequence = unit,
-                           .acked_below = unit,
-                           .step = clock,
-                           .rows = 1,
-                           .rate = 1.0f};
+                           .rate = 1.0f,
+                           .unit = unit};
     enum ps_status status = ps_client_pull(worker->client, &pull, err);
     if (status == PS_OK) {
         push.read_clock = pull.min_clock;
         status = ps_client_push(worker->client, &push, err);
     }
-    return status;
+    return status == PS_OK ? ps_client_unit_done(worker->client, unit, 0.0, err) : status;
 }
 
-/* One lease after the other until the job is done. */
+/* One unit after the other until the job is done. */
 static enum ps_status work(struct worker *worker, struct ps_error *err)
 {
-    struct ps_view view = {0};
-    struct ps_worker_report report = {0};
-    uint64_t clock = 0;
+    struct ps_unit unit = PS_ZERO;
     enum ps_status status = define_job(worker, err);
     (void)printf("ready\n");
     (void)fflush(stdout);
     while (status == PS_OK) {
-        ps_client_view(worker->client, &view);
-        if (view.job == PS_JOB_DONE || view.fenced || view.lost.status != PS_OK) {
+        status = ps_client_next_unit(worker->client, &unit, PS_FOREVER_MS, err);
+        if (status != PS_OK || unit.n_rows == 0) {
             break;
         }
-        /* Of the lease in hand the own count is ahead of the view's. */
-        bool same = view.lease.id == report.lease;
-        uint32_t unit = same ? report.units_done : view.lease.units_done;
-        if (view.lease.id == 0 || unit == view.lease.n_units) {
-            (void)ps_client_wait_change(worker->client, &view, 1000);
-            continue;
-        }
-        clock = view.lease.clock > clock ? view.lease.clock : clock;
-        status = do_unit(worker, &view.lease, unit, clock, err);
-        if (status == PS_OK) {
-            clock++;
-            report.clock = clock;
-            report.lease = view.lease.id;
-            report.units_done = unit + 1;
-            ps_client_report(worker->client, &report);
-            (void)printf("unit %u of lease %" PRIu64 "\n", unit, view.lease.id);
-            (void)fflush(stdout);
-        }
-    }
-    if (status == PS_OK && view.job != PS_JOB_DONE) {
-        *err = view.lost;
-        status = view.fenced ? PS_ERR_FENCED : PS_ERR_LOST;
+        status = do_unit(worker, &unit, err);
+        (void)printf("unit %u of lease %" PRIu64 "\n", unit.index, unit.lease);
+        (void)fflush(stdout);
     }
     return status;
 }
