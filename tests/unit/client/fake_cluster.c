@@ -7,7 +7,9 @@
 
 #include "base/assert.h"
 #include "base/attr.h"
+#include "cluster/keys.h"
 #include "coordinator.pb-c.h"
+#include "wire/keys.h"
 
 #define ADDRESS_BYTES 32
 
@@ -89,6 +91,11 @@ static void fill_catalogue(struct fake_cluster *cluster, struct catalogue *to)
         to->definitions[i].name = to->names[i];
         to->definitions[i].n_shape = 1;
         to->definitions[i].shape = &to->shapes[i];
+        if (cluster->widths[i] != 0) {
+            to->definitions[i].kind = PS__V1__TABLE_KIND__SPARSE;
+            to->definitions[i].width = cluster->widths[i];
+            to->definitions[i].n_shape = 0;
+        }
         to->definitions[i].optimizer = &to->optimizer;
         to->tables[i].number = i + cluster->number_off;
         to->tables[i].first_slot = cluster->layouts[i].first_slot;
@@ -242,6 +249,10 @@ static void define_table(struct fake_cluster *cluster, struct fake_call *call)
     }
     if (table == cluster->n_tables) {
         (void)fake_table(cluster, define->definition->name, n);
+        cluster->widths[table] = define->definition->width;
+        if (define->definition->width != 0) { /* No blocks, and no place among them. */
+            cluster->layouts[table] = (struct ps_layout){0};
+        }
     }
     struct catalogue catalogue;
     fill_catalogue(cluster, &catalogue);
@@ -268,6 +279,7 @@ static void join(struct fake_cluster *cluster, struct fake_call *call)
     answer.session_number = 5;
     answer.term = cluster->term;
     answer.generation = cluster->generation;
+    answer.key_seed = FAKE_KEY_SEED;
     answer_message(call, &answer.base);
     ps__v1__join_request__free_unpacked(ask, NULL);
     free(bytes);
@@ -386,6 +398,65 @@ static bool gate_open(const struct fake_cluster *cluster)
            request.pull_step <= cluster->min_clock + cluster->bound;
 }
 
+/* ---- Rows ---------------------------------------------------------------------------------- */
+
+struct fake_row *fake_row(struct fake_cluster *cluster, uint32_t table, uint64_t key)
+{
+    for (uint32_t i = 0; i < cluster->n_rows; i++) {
+        if (cluster->rows[i].table == table && cluster->rows[i].key == key) {
+            return &cluster->rows[i];
+        }
+    }
+    PS_ASSERT(cluster->n_rows < FAKE_ROWS_MAX);
+    cluster->rows[cluster->n_rows] = (struct fake_row){.table = table, .key = key};
+    return &cluster->rows[cluster->n_rows++];
+}
+
+/* The keys of a part, which all must be of the slot. @return how many */
+static uint32_t read_keys(const struct ps_part *part, uint32_t slot, struct ps_cursor *payload,
+                          uint64_t keys[FAKE_ROWS_MAX])
+{
+    PS_ASSERT(part->n_keys <= FAKE_ROWS_MAX && part->block == 0);
+    struct ps_cursor bytes = ps_cursor_split(payload, part->n_key_bytes);
+    PS_ASSERT(ps_keys_read(bytes, keys, part->n_keys, NULL) == PS_OK);
+    for (uint32_t i = 0; i < part->n_keys; i++) {
+        PS_ASSERT(ps_keys_slot(keys[i], FAKE_KEY_SEED) == slot);
+    }
+    return part->n_keys;
+}
+
+static void push_rows(struct fake_cluster *cluster, const struct ps_part *part, uint32_t slot,
+                      struct ps_cursor *payload, bool fresh)
+{
+    static uint64_t keys[FAKE_ROWS_MAX];
+    uint32_t width = cluster->widths[part->table];
+    PS_ASSERT(width != 0 &&
+              part->n_bytes == part->n_key_bytes + part->n_keys * width * sizeof(float));
+    uint32_t n = read_keys(part, slot, payload, keys);
+    for (uint32_t i = 0; i < n; i++) {
+        struct fake_row *row = fake_row(cluster, part->table, keys[i]);
+        for (uint32_t e = 0; e < width; e++) {
+            float value;
+            ps_cursor_copy(payload, &value, sizeof(value));
+            row->values[e] -= fresh ? value : 0.0f;
+        }
+    }
+}
+
+/* Appends the rows to `to`, if it is not NULL; `*keys_at` moves behind the keys. How many bytes. */
+static uint32_t pull_rows(struct fake_cluster *cluster, const struct ps_part *part, uint32_t slot,
+                          struct ps_cursor *keys_at, uint8_t *to)
+{
+    static uint64_t keys[FAKE_ROWS_MAX];
+    uint32_t n_row_bytes = cluster->widths[part->table] * (uint32_t)sizeof(float);
+    uint32_t n = read_keys(part, slot, keys_at, keys);
+    for (uint32_t i = 0; i < n && to != NULL; i++) {
+        memcpy(to + (size_t)i * n_row_bytes, fake_row(cluster, part->table, keys[i])->values,
+               n_row_bytes);
+    }
+    return to == NULL ? 0 : n * n_row_bytes;
+}
+
 static void do_push(struct fake_cluster *cluster, uint32_t server)
 {
     struct ps_cursor payload = request.payload;
@@ -395,6 +466,10 @@ static void do_push(struct fake_cluster *cluster, uint32_t server)
         bool fresh = status == PS_OK && apply_once(cluster, slot);
         for (uint32_t p = 0; p < slot->n_parts; p++) {
             const struct ps_part *part = &request.push.parts[slot->first_part + p];
+            if (part->n_keys > 0) {
+                push_rows(cluster, part, slot->slot, &payload, fresh);
+                continue;
+            }
             const struct ps_layout *layout = &cluster->layouts[part->table];
             float *weights =
                 cluster->weights[part->table] + ps_layout_first_element(layout, part->block);
@@ -417,13 +492,24 @@ static void do_push(struct fake_cluster *cluster, uint32_t server)
 static size_t do_pull(struct fake_cluster *cluster, uint32_t server, uint8_t *to)
 {
     size_t n_bytes = 0;
+    struct ps_cursor keys = request.payload; /* Behind what is pushed. */
+    for (uint32_t i = 0; i < request.push.n_parts; i++) {
+        ps_cursor_skip(&keys, request.push.parts[i].n_bytes);
+    }
     for (uint32_t i = 0; i < request.pull.n_slots; i++) {
         const struct ps_slot_part *slot = &request.pull.slots[i];
         enum ps_status status = judge(cluster, server, slot, false);
         status = status == PS_OK && !gate_open(cluster) ? PS_ERR_NOT_YET : status;
         uint32_t n_slot_bytes = 0;
-        for (uint32_t p = 0; p < slot->n_parts && status == PS_OK; p++) {
+        for (uint32_t p = 0; p < slot->n_parts; p++) {
             const struct ps_part *part = &request.pull.parts[slot->first_part + p];
+            if (part->n_keys > 0) {
+                uint8_t *at = status == PS_OK ? to + n_bytes + n_slot_bytes : NULL;
+                n_slot_bytes += pull_rows(cluster, part, slot->slot, &keys, at);
+            }
+            if (part->n_keys > 0 || status != PS_OK) {
+                continue;
+            }
             const struct ps_layout *layout = &cluster->layouts[part->table];
             uint32_t n_part_bytes = ps_layout_floats(layout, part->block) * (uint32_t)sizeof(float);
             memcpy(to + n_bytes + n_slot_bytes,

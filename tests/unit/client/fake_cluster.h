@@ -11,6 +11,8 @@
 #include "wire/data_msg.h"
 
 #define FAKE_TABLES_MAX  4u
+#define FAKE_ROWS_MAX    4096u
+#define FAKE_WIDTH_MAX   4u
 #define FAKE_APPLIED_MAX 4096u
 #define FAKE_SEEN_MAX    4096u
 
@@ -41,6 +43,13 @@ struct fake_applied {
     uint32_t fragment;
 };
 
+/** A row of a sparse table. */
+struct fake_row {
+    uint32_t table;
+    uint64_t key;
+    float values[FAKE_WIDTH_MAX];
+};
+
 struct fake_cluster {
     struct fake_transport net;
     uint32_t n_servers;
@@ -63,7 +72,10 @@ struct fake_cluster {
     struct ps_layout layouts[FAKE_TABLES_MAX];
     char names[FAKE_TABLES_MAX][PS_NAME_BYTES_MAX + 1];
     uint64_t shapes[FAKE_TABLES_MAX];
+    uint32_t widths[FAKE_TABLES_MAX]; /* 0: a dense table. */
     float *weights[FAKE_TABLES_MAX];
+    struct fake_row rows[FAKE_ROWS_MAX]; /* Of all sparse tables. */
+    uint32_t n_rows;
     uint32_t n_tables;
 
     struct fake_applied applied[FAKE_APPLIED_MAX];
@@ -109,6 +121,11 @@ struct fake_cluster {
                             bool push);
     uint64_t counter; /* The test's. */
 };
+
+#define FAKE_KEY_SEED 31u /* As Join says. */
+
+/** The row of a key, made if there is none: zeros. */
+struct fake_row *fake_row(struct fake_cluster *cluster, uint32_t table, uint64_t key);
 
 /** Servers 0 .. n-1, slots round-robin, epoch 1, term 1. */
 struct fake_cluster *fake_cluster_create(uint32_t n_servers);

@@ -9,6 +9,7 @@
 Suite *suite_calls(void);
 Suite *suite_gate(void);
 Suite *suite_session(void);
+Suite *suite_rows(void);
 
 /* Of test_library: real time, but nothing waits for it. */
 Suite *suite_library(void);
