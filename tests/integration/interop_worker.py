@@ -174,6 +174,7 @@ class Cluster:
         self.number, self.term, self.generation = (
             reply.session_number, reply.term, reply.generation,
         )
+        self.key_seed = reply.key_seed
 
     def report(self, **worker):
         return self.new(

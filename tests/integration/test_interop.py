@@ -13,6 +13,7 @@ import unittest
 
 import ps_test
 
+ROWS = os.environ.get("PS_BIN_ROWS", "build/tests/load/ps-rows")
 PYTHON = "/usr/bin/python3"  # Debian's, with Debian's modules; another may come first on the PATH.
 HERE = os.path.dirname(os.path.abspath(__file__))
 WANTED = "import grpc, google.protobuf"
@@ -76,7 +77,9 @@ class Interop(ps_test.Case):
 
     def foreign(self, command, address, *args):
         """A command of one of the two scripts, under way."""
-        script = "interop_worker.py" if command in ("train", "unleased") else "interop_look.py"
+        scripts = {"train": "interop_worker.py", "unleased": "interop_worker.py",
+                   "units": "interop_rows.py", "lies": "interop_rows.py"}
+        script = scripts.get(command, "interop_look.py")
         return self.start(f"{HERE}/{script}", command, address, *args, program=PYTHON)
 
     def ask(self, command, address, *args):
@@ -313,6 +316,30 @@ class Interop(ps_test.Case):
         args = ("--batch", 50, "--epochs", 2, "--staleness", 2)
         mixed, _ = self.learns_as_well(data, args, 0.04, ("--unary",))
         self.assertGreater(mixed["test_accuracy"], ps_test.either(0.7, 0.6))
+
+    def test_a_foreign_client_pushes_rows_that_ours_finds_right(self):
+        first, address = self.serve("--servers", 2)
+        second, _ = self.serve("--coordinator", address)
+        keys, n_units = ps_test.either(400, 100), 3
+        foreign = self.foreign("units", address, keys, n_units)
+        self.assertEqual(foreign.wait(), 0, foreign.text())
+        self.assertEqual(foreign.report(), {"rows": keys, "wrong": []})
+        status, stdout, stderr = ps_test.run(
+            "--coordinator", address, "--mode", "check", "--keys", keys, "--units", n_units,
+            "--epochs", 1, program=ROWS,
+        )
+        self.assertEqual((status, stderr), (0, ""), stdout)
+        self.end(second, first)
+
+    def test_lies_about_keys_are_refused(self):
+        server, address = self.serve("--servers", 1)
+        foreign = self.foreign("lies", address)
+        self.assertEqual(foreign.wait(), 0, foreign.text())
+        told = foreign.report()
+        self.assertEqual(told.pop("nothing"), "OK")
+        self.assertEqual(len(told), 8)
+        self.assertEqual(set(told.values()), {"INVALID_ARGUMENT"}, told)
+        self.end(server)
 
 
 if __name__ == "__main__":
