@@ -93,6 +93,14 @@ static bool has_rows(const struct ps_record_push *push)
     return has;
 }
 
+/* Strangers and repeats must not make the tables grow. */
+static bool needs_room(const struct ps_slot *slot, const struct ps_claim *claim,
+                       const struct ps_seen_item *item)
+{
+    return slot->dedupe_off || (ps_slot_admit(slot, claim) == PS_OK &&
+                                ps_seen_look(&slot->seen, item) != PS_SEEN_TAKEN);
+}
+
 static enum ps_status push_slot(struct ps_lane *lane, struct ps_data_call *call, uint32_t at,
                                 uint64_t *ret_position)
 {
@@ -109,15 +117,16 @@ static enum ps_status push_slot(struct ps_lane *lane, struct ps_data_call *call,
     if (staged) {
         kept = ps_lane_staged(lane, &record);
     }
+    struct ps_claim claim = claim_of(request, part);
     struct ps_proposal proposal = {
-        .claim = claim_of(request, part),
+        .claim = claim,
         .item = record.push.item,
         .acked_below = request->acked_below,
         .step = request->step,
         .staged = staged,
         .staged_already = kept.same,
         .staged_other = kept.other,
-        .no_room = !ps_lane_make_room(lane, &record),
+        .no_room = needs_room(slot, &claim, &record.push.item) && !ps_lane_make_room(lane, &record),
     };
     struct ps_slot_decision decision = ps_slot_propose_push(slot, &proposal);
     enum ps_status status = PS_OK;

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """A client that is no part of the project pushes and pulls rows of a sparse table.
 
-What it does stands in proto/README.md: "Rows", "Fragments", "Where a key lives". It does the units of
-tests/load/rows.c, so that `ps-rows --mode check` can say whether every row is right.
+What it does stands in proto/README.md: "Rows", "Fragments", "Where a key lives". It does the units
+of tests/load/rows.c, so that `ps-rows --mode check` can say whether every row is right.
 
     interop_rows.py units ADDRESS KEYS UNITS    push, pull, compare
     interop_rows.py lies ADDRESS                what each lie about keys is answered with, as JSON

@@ -565,6 +565,28 @@ START_TEST(a_refused_push_takes_nothing_and_may_come_again)
 }
 END_TEST
 
+/* 0: a session that is not open; 1: a slot that is elsewhere; 2: a push that is in already. */
+START_TEST(who_may_not_push_and_what_is_in_takes_no_memory)
+{
+    start(1, &plain);
+    if (_i == 2) {
+        ck_assert_int_eq(push(1, 0, 0, 1), PS_OK);
+    }
+    uint64_t n_bytes = atomic_load(&rig.mem.used[PS_MEM_PAGES]);
+    (void)rig_request(_i == 0 ? 77 : 1);
+    rig.request.stream = 100;
+    find_keys(SLOT, KEYS_MAX);
+    add_rows(true, SLOT, 0, KEYS_MAX);
+    rig.request.push.slots[0].epoch = _i == 1 ? RIG_EPOCH - 1 : RIG_EPOCH;
+    struct fake_call *call = deliver(PS_DATA_PUSH, 1u << 20);
+    static const enum ps_status wants[] = {PS_ERR_FENCED, PS_ERR_NOT_PRIMARY, PS_OK};
+    ck_assert_int_eq(fake_call_reply(call)->push[0].status, wants[_i]);
+    fake_call_settle(call);
+    ck_assert_uint_eq(atomic_load(&rig.mem.used[PS_MEM_PAGES]), n_bytes);
+    rig_close();
+}
+END_TEST
+
 /* What is reserved for a push that the slot then refuses is given back. */
 START_TEST(refused_pushes_do_not_pile_up_memory)
 {
@@ -697,6 +719,7 @@ Suite *suite_rows(void)
     tcase_add_test(tcase, averaged_steps_know_no_rows);
     tcase_add_test(tcase, known_rows_are_pushed_and_pulled_when_there_is_no_memory_left);
     tcase_add_test(tcase, a_refused_push_takes_nothing_and_may_come_again);
+    tcase_add_loop_test(tcase, who_may_not_push_and_what_is_in_takes_no_memory, 0, 3);
     tcase_add_test(tcase, refused_pushes_do_not_pile_up_memory);
     tcase_add_test(tcase, any_refused_allocation_leaves_a_call_to_be_repeated);
     tcase_add_test(tcase, gathered_rows_are_booked_until_the_transport_lets_go);
