@@ -212,6 +212,29 @@ static bool any_fenced(const struct ps_data_reply *reply)
     return fenced;
 }
 
+/* A server that is full answers BUSY for ever: whoever waits for it must be told. */
+static void note_busy(struct ps_session *session, uint32_t index, const struct ps_data_reply *reply)
+{
+    struct ps_session_server *server = &session->servers[index];
+    bool busy = false;
+    for (uint32_t i = 0; i < reply->n_push + reply->n_pull; i++) {
+        const struct ps_slot_reply *slot =
+            i < reply->n_push ? &reply->push[i] : &reply->pull[i - reply->n_push];
+        busy = busy || slot->status == PS_ERR_BUSY;
+    }
+    uint64_t now_ms = ps_exec_now_ms(session->options.exec);
+    if (!busy || server->busy_since_ms == 0) {
+        server->busy_since_ms = busy ? now_ms : 0;
+        server->busy_log_ms = PS_SESSION_LOG_BUSY_MS;
+    } else if (now_ms - server->busy_since_ms >= server->busy_log_ms) {
+        server->busy_log_ms *= 2;
+        ps_log(PS_LOG_WARN, "server.busy",
+               "msg=\"server %u (%s) has refused for %llu s, busy or without memory for new rows "
+               "(its log says table.full then): retrying\"",
+               index, server->address, (unsigned long long)(now_ms - server->busy_since_ms) / 1000);
+    }
+}
+
 static uint64_t take_reply(struct ps_session *session, struct ps_session_call *call)
 {
     struct ps_data_reply *reply = &session->scratch->reply;
@@ -231,6 +254,7 @@ static uint64_t take_reply(struct ps_session *session, struct ps_session_call *c
     if (reply->term > session->view.term) { /* From now on, states of the old term are stale. */
         session->view.term = reply->term;
     }
+    note_busy(session, call->server, reply);
     uint64_t ready_ms = repeat_at_ms(session, call, reply);
     take_push_slots(session, call, reply, ready_ms);
     take_pull_slots(session, call, reply, ready_ms);

@@ -28,6 +28,7 @@
 #define PS_SESSION_BYTES_PER_MS     10000u /* 10 MB/s: slower than that counts as dead. */
 #define PS_SESSION_LEAVE_MS         1000u  /* Nobody waits long for a goodbye. */
 #define PS_SESSION_LOG_FIRST_MS     1000u  /* Shorter outages are not worth a line. */
+#define PS_SESSION_LOG_BUSY_MS      10000u /* A server is busy now and then; not for so long. */
 
 /** Somebody who should answer. Silence is counted from the first call that got no answer. */
 struct ps_session_peer {
@@ -44,7 +45,9 @@ struct ps_session_server {
     char channel_address[PS_ADDRESS_BYTES_MAX + 1]; /* Where `channel` leads. */
     struct ps_channel *channel;
     uint32_t n_calls;
-    uint32_t n_asking; /* Pulls that may be parked there: 0 or 1. */
+    uint32_t n_asking;      /* Pulls that may be parked there: 0 or 1. */
+    uint64_t busy_since_ms; /* It refuses for now, in every answer; 0: it does not. */
+    uint64_t busy_log_ms;   /* After so long to say so again. */
     struct ps_session_peer peer;
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "lib/test_main.h"
+#include "obs/log.h"
 #include "rig.h"
 #include "suites.h"
 
@@ -169,6 +170,45 @@ START_TEST(no_keys_are_no_calls)
 }
 END_TEST
 
+static enum ps_status judge_full(struct fake_cluster *cluster, uint32_t server PS_UNUSED,
+                                 uint32_t slot PS_UNUSED, bool push)
+{
+    return push && cluster->counter == 0 ? PS_ERR_BUSY : PS_OK;
+}
+
+static uint32_t n_busy_lines;
+
+static void count_busy_lines(void *arg PS_UNUSED, const char *line)
+{
+    n_busy_lines += strstr(line, "event=server.busy") != NULL && strstr(line, "table.full") != NULL;
+}
+
+/* It waits for memory, or for whoever reads what it says meanwhile. */
+START_TEST(a_server_that_stays_full_is_waited_for_and_named)
+{
+    start(1);
+    uint32_t count;
+    struct ps_keyed push_keyed = keyed(gradients[0]);
+    struct ps_push_op push = rig_push(&rig, &count, 0);
+    push.n_tensors = 0;
+    push.keyed = &push_keyed;
+    push.n_keyed = 1;
+    rig.cluster->judge = judge_full;
+    n_busy_lines = 0;
+    ps_log_to(count_busy_lines, NULL);
+    ps_session_push(rig.client, &push);
+    ck_assert_uint_eq(rig_wait(&rig, &count, 9000), 9000);
+    ck_assert_uint_eq(n_busy_lines, 0);
+    ck_assert_uint_eq(rig_wait(&rig, &count, 36000), 36000);
+    ck_assert_uint_eq(n_busy_lines, 3); /* After 10, 20 and 40 s. */
+    rig.cluster->counter = 1;
+    (void)rig_wait(&rig, &count, 5000);
+    ck_assert_int_eq(push.op.err.status, PS_OK);
+    ps_log_to(NULL, NULL);
+    rig_stop(&rig);
+}
+END_TEST
+
 /* ---- What is refused ------------------------------------------------------------------------ */
 
 static struct ps_keyed two[2];
@@ -258,6 +298,7 @@ Suite *suite_rows(void)
     tcase_add_loop_test(tcase, rows_are_pushed_once_and_come_back_where_their_keys_stand, 0, 2);
     tcase_add_test(tcase, a_calm_step_with_rows_is_one_call_per_server);
     tcase_add_test(tcase, no_keys_are_no_calls);
+    tcase_add_test(tcase, a_server_that_stays_full_is_waited_for_and_named);
     tcase_add_loop_test(tcase, what_cannot_be_is_refused_before_it_leaves, 0,
                         (int)PS_ARRAY_LEN(spoilt));
     suite_add_tcase(suite, tcase);
