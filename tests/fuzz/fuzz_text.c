@@ -37,7 +37,7 @@ static void check_rows(const struct ps_description *description, const struct ps
         PS_ASSERT(rows->begin[row + 1] >= at);
         float label = rows->labels[row];
         PS_ASSERT(!isinf(label));
-        PS_ASSERT(isnan(label) || description->task == PS_TASK_NUMBER ||
+        PS_ASSERT(isnan(label) || description->task == PS_TASK_VALUE ||
                   (label >= 0.0f && label < (float)description->labels.n));
         for (; at < rows->begin[row + 1]; at++) {
             PS_ASSERT(isfinite(rows->values[at]));
@@ -115,7 +115,7 @@ void fuzz_text(const char *format, const uint8_t *data, size_t n_bytes)
     if (n_bytes < 2) {
         return;
     }
-    static const enum ps_task tasks[] = {PS_TASK_BINARY, PS_TASK_CLASSES, PS_TASK_NUMBER,
+    static const enum ps_task tasks[] = {PS_TASK_BINARY, PS_TASK_CLASSES, PS_TASK_VALUE,
                                          PS_TASK_CLASSES};
     bool table = strcmp(format, "csv") == 0 || strcmp(format, "tsv") == 0;
     bool standardize = (data[0] & 8) != 0 && strcmp(format, "criteo") != 0;

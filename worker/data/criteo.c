@@ -159,7 +159,7 @@ static enum ps_status learn(struct ps_learning *learning, struct ps_error *err)
     description->all_seen = learning->head.whole;
     (void)snprintf(learning->note, sizeof(learning->note),
                    "13 numbers as ln(1 + x), 26 categories");
-    if (!description->labels.given && description->task != PS_TASK_NUMBER) {
+    if (!description->labels.given && description->task != PS_TASK_VALUE) {
         status = ps_labels_add_number(&description->labels, 0.0f, err);
         status = status == PS_OK ? ps_labels_add_number(&description->labels, 1.0f, err) : status;
     }

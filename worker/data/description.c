@@ -16,7 +16,7 @@
 static const char *const task_names[] = {
     [PS_TASK_BINARY] = "binary",
     [PS_TASK_CLASSES] = "classes",
-    [PS_TASK_NUMBER] = "number",
+    [PS_TASK_VALUE] = "number",
 };
 
 static const char *const kind_names[] = {
@@ -59,7 +59,7 @@ enum ps_status ps_description_check_labels(const struct ps_description *descript
                                            struct ps_error *err)
 {
     uint32_t n = description->labels.n;
-    if (description->task == PS_TASK_NUMBER || n == 2 ||
+    if (description->task == PS_TASK_VALUE || n == 2 ||
         (n > 2 && description->task == PS_TASK_CLASSES)) {
         return PS_OK;
     }

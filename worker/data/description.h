@@ -14,17 +14,11 @@
 
 #include "base/attr.h"
 #include "base/error.h"
+#include "base/task.h"
 #include "data/labels.h"
 
 struct ps_format;
 struct ps_mem;
-
-/** What a model makes of a label. */
-enum ps_task {
-    PS_TASK_BINARY,  /* Two labels: 0 and 1. */
-    PS_TASK_CLASSES, /* Two or more: 0, 1, 2, ... */
-    PS_TASK_NUMBER   /* The number as it is. */
-};
 
 enum ps_column_kind {
     PS_COLUMN_NUMERIC,     /* One key; the value is (x - mean) * scale. */

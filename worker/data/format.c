@@ -111,7 +111,7 @@ static enum ps_status unknown_label(const struct ps_parse *parse, const char *te
 enum ps_status ps_parse_label_number(const struct ps_parse *parse, float number, float *ret,
                                      struct ps_error *err)
 {
-    if (parse->description->task == PS_TASK_NUMBER) {
+    if (parse->description->task == PS_TASK_VALUE) {
         if (isinf(number)) {
             return ps_fail(err, PS_ERR_INVALID, "the label is too large for a 32-bit float");
         }
@@ -136,12 +136,12 @@ enum ps_status ps_parse_label(const struct ps_parse *parse, const char *text, si
         return ps_parse_label_number(parse, number, ret, err);
     }
     uint32_t found = 0;
-    if (parse->description->task != PS_TASK_NUMBER &&
+    if (parse->description->task != PS_TASK_VALUE &&
         ps_labels_find(&parse->description->labels, text, n_bytes, &found)) {
         *ret = (float)found;
         return PS_OK;
     }
-    if (parse->label_optional || parse->description->task != PS_TASK_NUMBER) {
+    if (parse->label_optional || parse->description->task != PS_TASK_VALUE) {
         return unknown_label(parse, text, n_bytes, ret, err);
     }
     char shown[PS_FOUND_BYTES];

@@ -175,7 +175,7 @@ enum ps_status ps_learning_label(struct ps_learning *learning, const char *text,
     if (ps_decimal_whole(text, n_bytes, &number)) {
         return ps_learning_label_number(learning, number, err);
     }
-    if (description->task == PS_TASK_NUMBER) {
+    if (description->task == PS_TASK_VALUE) {
         struct ps_parse parse = {.description = description};
         return ps_parse_label(&parse, text, n_bytes, &number, err);
     }
@@ -191,7 +191,7 @@ enum ps_status ps_learning_label_number(struct ps_learning *learning, float numb
 {
     struct ps_description *description = learning->description;
     uint32_t found = 0;
-    if (description->task == PS_TASK_NUMBER) {
+    if (description->task == PS_TASK_VALUE) {
         struct ps_parse parse = {.description = description};
         return ps_parse_label_number(&parse, number, &number, err);
     }
@@ -314,7 +314,7 @@ static enum ps_status learn(struct ps_learning *learning, struct ps_error *err)
     if (status == PS_OK) {
         status = check_flags(learning, err);
     }
-    if (status == PS_OK && options->labels != NULL && description->task != PS_TASK_NUMBER) {
+    if (status == PS_OK && options->labels != NULL && description->task != PS_TASK_VALUE) {
         status = ps_labels_give(&description->labels, options->labels, err);
     }
     if (status != PS_OK) {

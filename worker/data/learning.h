@@ -101,7 +101,7 @@ bool ps_learning_at_start(const struct ps_learning *learning, const struct ps_li
 
 /**
  * Take note of a label, unless the labels were given.
- * @return PS_ERR_INVALID  a third one for PS_TASK_BINARY, or no number for PS_TASK_NUMBER
+ * @return PS_ERR_INVALID  a third one for PS_TASK_BINARY, or no number for PS_TASK_VALUE
  *         PS_ERR_NOMEM
  */
 PS_MUST_CHECK enum ps_status ps_learning_label(struct ps_learning *learning, const char *text,

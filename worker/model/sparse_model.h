@@ -23,6 +23,7 @@
 #include "base/attr.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/task.h"
 #include "model/model.h"
 #include "num/init.h"
 
@@ -32,12 +33,6 @@ struct ps_mem;
 #define PS_SPARSE_TABLES_MAX 2u    /* Per model: a linear part and factors. */
 #define PS_MODEL_RANK_MAX    1024u /* Factors of a key; a row must stay far below a call. */
 #define PS_MODEL_FIELDS_MAX  1024u /* Columns that wide-deep puts side by side. */
-
-enum ps_task {
-    PS_TASK_BINARY,  /* Labels 0 and 1, log loss, probability of 1. */
-    PS_TASK_CLASSES, /* Labels 0 .. n_classes - 1, log loss, a probability per class. */
-    PS_TASK_VALUE,   /* Any finite label y, loss (p - y)^2 / 2, the value p. */
-};
 
 struct ps_sparse_model_params {
     struct ps_mem *mem;

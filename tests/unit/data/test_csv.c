@@ -105,7 +105,7 @@ static const struct {
     {"a header by flag", "a,b\nc,d\ne,f\n", {.header = PS_CHOICE_YES}, "0 1:1\n1 1:1\n"},
     {"no header by flag", "a,b\nc,d\n", {.header = PS_CHOICE_NO}, "0 1:1\n1 1:1\n"},
     {"an unnamed index column", ",x,label\n0,5,1\n1,6,0\n", {0}, "1 1:5\n0 0:1 1:6\n"},
-    {"regression", "x,y\n1,10.5\n2,-3\n", {.task = PS_TASK_NUMBER}, "10.5 0:1\n-3 0:2\n"},
+    {"regression", "x,y\n1,10.5\n2,-3\n", {.task = PS_TASK_VALUE}, "10.5 0:1\n-3 0:2\n"},
 };
 
 START_TEST(rows_are_what_the_text_says_wherever_it_is_cut)
@@ -150,7 +150,7 @@ static const struct {
     {"a third label", "1,2\n0,3\n2,1\n", {0}, ":3: '2' is a third label"},
     {"a text label for numbers",
      "1,2\nx,3\n",
-     {.task = PS_TASK_NUMBER, .header = PS_CHOICE_NO},
+     {.task = PS_TASK_VALUE, .header = PS_CHOICE_NO},
      ":2: expected a number as label, found 'x'"},
     {"an unknown column", "1,2\n0,3\n", {.label = "age"}, "--label: no column is called 'age'"},
     {"a column that is too far",

@@ -48,7 +48,7 @@ static const struct {
     {"1 1:0.3\n-1 7:-20\n", {.standardize = PS_CHOICE_YES}},
     {"1 0:1\n-1 18446744073709551615:1\n", {0}},
     {"10 1:1\n1e20 1:1\n-0.1 1:1\n", {.task = PS_TASK_CLASSES}},
-    {"1.5 1:1\n", {.task = PS_TASK_NUMBER}},
+    {"1.5 1:1\n", {.task = PS_TASK_VALUE}},
     {"1 1:1\n2 1:1\n", {.labels = "2,1"}},
     {"na\xc3\xafve \"\"x,b,y\n1,u,a\n0.1,v,b\n0.7,,a\n", {0}},
     {"1,a..\n2,5..\n3,b. .\n4,...\n", {.label = "2", .task = PS_TASK_CLASSES}},

@@ -44,7 +44,7 @@ static const struct {
     {"blanks and tabs", "  +1\t 1:1   2:2 \t\n0 1:3", PS_TASK_BINARY, "1 0:1 1:2\n0 0:3\n"},
     {"comments and blank lines", "# x 1:1\n\n1 1:1 # 2:2\n   \n0 2:1#3:1\n", PS_TASK_BINARY,
      "1 0:1\n0 1:1\n"},
-    {"qid", "2 qid:1 1:1\n1 qid:22\n", PS_TASK_NUMBER, "2 0:1\n1\n"},
+    {"qid", "2 qid:1 1:1\n1 qid:22\n", PS_TASK_VALUE, "2 0:1\n1\n"},
     {"rows without features", "0\n1 1:1\n0 \n", PS_TASK_BINARY, "0\n1 0:1\n0\n"},
     {"unsorted", "1 3:3 1:1 2:2\n0 1:1\n", PS_TASK_BINARY, "1 0:1 1:2 2:3\n0 0:1\n"},
     {"twice", "1 3:3 1:1 3:0.5 1:1\n0 1:1 1:2\n", PS_TASK_BINARY, "1 0:2 2:3.5\n0 0:3\n"},
@@ -59,7 +59,7 @@ static const struct {
     {"labels 1 and 2", "2 1:1\n1 1:1\n", PS_TASK_BINARY, "1 0:1\n0 0:1\n"},
     {"labels as floats", "4.000000 1:1\n2.0 1:1\n4 1:2\n", PS_TASK_BINARY, "1 0:1\n0 0:1\n1 0:2\n"},
     {"three classes", "10 1:1\n-1 1:1\n2 1:1\n", PS_TASK_CLASSES, "2 0:1\n0 0:1\n1 0:1\n"},
-    {"numbers", "1.5 1:1\n-2e3 1:1\n", PS_TASK_NUMBER, "1.5 0:1\n-2000 0:1\n"},
+    {"numbers", "1.5 1:1\n-2e3 1:1\n", PS_TASK_VALUE, "1.5 0:1\n-2000 0:1\n"},
     {"high indices", "1 4294967296:1\n0 18446744073709551615:1\n", PS_TASK_BINARY,
      "1 4294967295:1\n0 18446744073709551614:1\n"},
 };
