@@ -70,7 +70,7 @@ static void sort_by_digit(const struct ps_placed_key *from, struct ps_placed_key
 
 /* Sort by the bits from `low` on that differ anywhere. Moves to the other turn as needed. */
 static struct ps_placed_key *sort_from(struct ps_unique *unique, struct ps_placed_key *at, size_t n,
-                                  uint32_t low, uint64_t differing)
+                                       uint32_t low, uint64_t differing)
 {
     for (uint32_t shift = low; shift < KEY_BITS; shift += DIGIT_BITS) {
         if (((differing >> shift) & (DIGITS - 1)) != 0) {
