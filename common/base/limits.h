@@ -81,6 +81,11 @@
 #define PS_LABELS_MAX          (1u << 16)   /* Classes of one set; more is no classification. */
 #define PS_COLUMNS_MAX         (1u << 14)   /* Of a table in text; a column is a u16 field. */
 #define PS_SCALES_MAX          (1u << 16)   /* Indices of libsvm that can be standardised. */
+#define PS_FEED_ROWS           (1u << 16)   /* Shuffled among each other: a batch of 1,000 in 65. */
+#define PS_FEED_FEATURES       (3u << 18)   /* Of a window: 11 MB, 15 with a unit; rows double. */
+#define PS_PARTS_PER_WORKER    8u           /* Aimed at per epoch: evens out unequal workers. */
+#define PS_PART_UNITS          8u           /* At least, or workers ask for leases all the time. */
+#define PS_PART_BYTES_MAX      (64u << 20)  /* Who takes over passes over it in some 0.2 s. */
 #define PS_BAD_ROWS_TOLD       5u           /* Lines skipped that are told of; the rest count. */
 #define PS_ZSTD_WINDOW_LOG_MAX 27u /* 128 MiB: what zstd itself takes without being asked. */
 

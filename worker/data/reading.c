@@ -17,6 +17,8 @@ struct ps_reading {
     struct ps_parse parse;
     uint32_t header_file; /* Whose header parse.places is of; NO_FILE: none. */
     bool skip_first;      /* The first line of the part is a header. */
+    uint64_t n_known;     /* Lines of the part that were counted before. */
+    uint64_t n_lines;     /* Read of the part. */
     uint64_t n_rows;
     uint64_t n_bad;
     struct ps_error bad[PS_BAD_ROWS_TOLD];
@@ -89,6 +91,8 @@ enum ps_status ps_reading_start(struct ps_reading *reading, struct ps_part part,
 {
     const struct ps_description *description = reading->parse.description;
     reading->skip_first = false;
+    reading->n_known = 0;
+    reading->n_lines = 0;
     if (description->header && part.begin < part.end) {
         PS_ASSERT(description->format->header != NULL);
         enum ps_status status =
@@ -99,6 +103,17 @@ enum ps_status ps_reading_start(struct ps_reading *reading, struct ps_part part,
         reading->skip_first = part.begin == 0;
     }
     return ps_lines_start(reading->lines, part, err);
+}
+
+void ps_reading_known(struct ps_reading *reading, uint64_t n_lines)
+{
+    PS_ASSERT(reading->n_lines == 0);
+    reading->n_known = n_lines;
+}
+
+uint64_t ps_reading_lines(const struct ps_reading *reading)
+{
+    return reading->n_lines;
 }
 
 static enum ps_status parse_line(struct ps_parse *parse, struct ps_error *err)
@@ -120,6 +135,9 @@ static PS_COLD enum ps_status bad_line(struct ps_reading *reading, struct ps_err
                                        struct ps_error *err)
 {
     enum ps_status status = why->status;
+    if (status == PS_ERR_INVALID && reading->parse.line.number <= reading->n_known) {
+        return PS_OK; /* Skipped, counted and told already. */
+    }
     bool skip = status == PS_ERR_INVALID && reading->n_bad < reading->options.max_bad_rows;
     if (!skip || reading->n_bad < PS_BAD_ROWS_TOLD) {
         status = ps_lines_wrap(reading->lines, reading->parse.line.number, status, why);
@@ -137,6 +155,28 @@ static PS_COLD enum ps_status bad_line(struct ps_reading *reading, struct ps_err
     return PS_OK;
 }
 
+/* Make the present line a row, or skip it. */
+static enum ps_status take_line(struct ps_reading *reading, struct ps_error *err)
+{
+    struct ps_parse *parse = &reading->parse;
+    bool known = parse->line.number <= reading->n_known;
+    uint64_t n_missing = parse->n_missing;
+    uint64_t n_qids = parse->n_qids;
+    size_t n_rows = parse->rows->n_rows;
+    struct ps_error why;
+    enum ps_status status = PS_OK;
+    if (parse_line(parse, &why) != PS_OK) {
+        status = bad_line(reading, &why, err);
+    }
+    if (known) {
+        parse->n_missing = n_missing;
+        parse->n_qids = n_qids;
+    } else {
+        reading->n_rows += parse->rows->n_rows - n_rows;
+    }
+    return status;
+}
+
 enum ps_status ps_reading_next(struct ps_reading *reading, size_t n_max, struct ps_rows *rows,
                                size_t *ret_n, struct ps_error *err)
 {
@@ -144,7 +184,6 @@ enum ps_status ps_reading_next(struct ps_reading *reading, size_t n_max, struct 
     PS_ASSERT(n_max <= SIZE_MAX - rows->n_rows);
     struct ps_parse *parse = &reading->parse;
     size_t n_before = rows->n_rows;
-    struct ps_error why;
     enum ps_status status = PS_OK;
     parse->rows = rows;
     while (rows->n_rows - n_before < n_max) {
@@ -152,19 +191,15 @@ enum ps_status ps_reading_next(struct ps_reading *reading, size_t n_max, struct 
         if (status != PS_OK || parse->line.kind == PS_LINE_END) {
             break;
         }
-        if (reading->skip_first && parse->line.number == 1) {
-            continue;
+        bool header = reading->skip_first && parse->line.number == 1;
+        status = header ? PS_OK : take_line(reading, err);
+        if (status != PS_OK) {
+            break;
         }
-        if (parse_line(parse, &why) != PS_OK) {
-            status = bad_line(reading, &why, err);
-            if (status != PS_OK) {
-                break;
-            }
-        }
+        reading->n_lines = parse->line.number;
     }
     parse->rows = NULL;
     *ret_n = rows->n_rows - n_before;
-    reading->n_rows += *ret_n;
     return status;
 }
 

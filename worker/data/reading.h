@@ -46,6 +46,15 @@ PS_MUST_CHECK enum ps_status ps_reading_open(const struct ps_source *source,
 
 void ps_reading_close(struct ps_reading *reading);
 
+/**
+ * The first `n_lines` lines of the part just started were read before: they are counted nowhere
+ * and, if they are bad, skipped.
+ */
+void ps_reading_known(struct ps_reading *reading, uint64_t n_lines);
+
+/** Lines of the part that were read so far. */
+uint64_t ps_reading_lines(const struct ps_reading *reading);
+
 /** Go to the first row of a part. @return as ps_reading_next */
 PS_MUST_CHECK enum ps_status ps_reading_start(struct ps_reading *reading, struct ps_part part,
                                               struct ps_error *err);

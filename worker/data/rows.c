@@ -1,6 +1,8 @@
 /* rows.c — see rows.h. */
 #include "data/rows.h"
 
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/mem.h"
@@ -98,6 +100,25 @@ void ps_rows_close(struct ps_rows *rows, float label, uint64_t line, size_t end)
     rows->begin[0] = 0;
     rows->n_rows++;
     rows->begin[rows->n_rows] = end;
+}
+
+bool ps_rows_append(struct ps_rows *rows, const struct ps_rows *from, size_t row)
+{
+    PS_ASSERT(rows != from);
+    PS_ASSERT(row < from->n_rows);
+    size_t first = (size_t)from->begin[row];
+    size_t n = (size_t)from->begin[row + 1] - first;
+    if (!ps_rows_reserve(rows, n)) {
+        return false;
+    }
+    size_t end = ps_rows_features(rows);
+    if (n > 0) {
+        memcpy(rows->keys + end, from->keys + first, n * sizeof(*rows->keys));
+        memcpy(rows->values + end, from->values + first, n * sizeof(*rows->values));
+        memcpy(rows->fields + end, from->fields + first, n * sizeof(*rows->fields));
+    }
+    ps_rows_close(rows, from->labels[row], from->lines[row], end + n);
+    return true;
 }
 
 static void swap(struct ps_rows *rows, size_t a, size_t b)

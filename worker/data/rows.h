@@ -58,6 +58,9 @@ PS_MUST_CHECK bool ps_rows_reserve(struct ps_rows *rows, size_t n_features);
 /** The row that ends before feature `end` is whole. Reserved before. */
 void ps_rows_close(struct ps_rows *rows, float label, uint64_t line, size_t end);
 
+/** Add a copy of row `row` of `from`, which is another one. @return false: no memory */
+PS_MUST_CHECK bool ps_rows_append(struct ps_rows *rows, const struct ps_rows *from, size_t row);
+
 /**
  * Order the features [first, end) by key and add up those of one key. Not one allocation, n log n.
  * @return the new end

@@ -16,5 +16,6 @@ Suite *suite_libsvm(void);
 Suite *suite_csv(void);
 Suite *suite_description(void);
 Suite *suite_sets(void);
+Suite *suite_feed(void);
 
 #endif

@@ -1,0 +1,241 @@
+/* feed.c — see feed.h. */
+#include "data/feed.h"
+
+#include <inttypes.h>
+
+#include "base/assert.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/order.h"
+#include "base/rng.h"
+#include "data/feed_ahead.h"
+#include "data/feed_window.h"
+
+struct ps_feed {
+    struct ps_feed_options options;
+    struct ps_feed_windows windows;
+    struct ps_feed_ahead *ahead;     /* NULL: nobody reads ahead. */
+    struct ps_feed_window pair[2];   /* The second is used only with `ahead`. */
+    struct ps_feed_window *window;   /* Of which units are given. */
+    bool valid;                      /* `window` is of part windows.part. */
+    bool pending;                    /* `ahead` is at work on the other one. */
+    struct ps_reading_counts counts; /* Behind the furthest window used. */
+    struct ps_rows unit;             /* The rows of a shuffled unit. */
+    struct ps_order order;           /* Of the window, */
+    uint32_t order_epoch;            /* in this epoch, */
+    bool ordered;                    /* if it was made. */
+};
+
+static struct ps_feed_window *other(struct ps_feed *feed)
+{
+    return feed->window == &feed->pair[0] ? &feed->pair[1] : &feed->pair[0];
+}
+
+static enum ps_status open_parts(struct ps_feed *feed, const struct ps_source *source,
+                                 const struct ps_description *description, struct ps_error *err)
+{
+    const struct ps_feed_options *options = &feed->options;
+    uint64_t n_parts = ps_source_parts(source, options->part_bytes);
+    if (n_parts > PS_LEASES_MAX) {
+        return ps_fail(err, PS_ERR_INVALID, "%" PRIu64 " parts of data, at most %u are possible",
+                       n_parts, PS_LEASES_MAX);
+    }
+    struct ps_reading_options reading = {.mem = options->mem,
+                                         .max_bad_rows = options->max_bad_rows};
+    struct ps_feed_windows *windows = &feed->windows;
+    windows->n_parts = (uint32_t)n_parts;
+    windows->n_seen =
+        ps_mem_array(options->mem, PS_MEM_DATA, (size_t)n_parts, sizeof(*windows->n_seen));
+    if (windows->n_seen == NULL) {
+        return ps_fail(err, PS_ERR_NOMEM, "no memory for a list of %" PRIu64 " parts", n_parts);
+    }
+    enum ps_status status = ps_reading_open(source, description, &reading, &windows->reading, err);
+    if (status == PS_OK && options->read_ahead) {
+        status = ps_feed_ahead_create(options->mem, windows, &feed->ahead, err);
+    }
+    return status;
+}
+
+/* A multiple of unit_rows that fits 32 bits. */
+static uint32_t window_rows(const struct ps_feed_options *options)
+{
+    uint32_t n_max = UINT32_MAX / options->unit_rows;
+    uint32_t n_units = options->window_rows != 0
+                           ? (options->window_rows - 1) / options->unit_rows + 1
+                           : PS_FEED_ROWS / options->unit_rows;
+    n_units = n_units > 0 ? n_units : 1;
+    return (n_units < n_max ? n_units : n_max) * options->unit_rows;
+}
+
+enum ps_status ps_feed_open(const struct ps_source *source,
+                            const struct ps_description *description,
+                            const struct ps_feed_options *options, struct ps_feed **ret,
+                            struct ps_error *err)
+{
+    PS_ASSERT(options->unit_rows > 0);
+    struct ps_feed *feed = ps_mem_alloc(options->mem, PS_MEM_DATA, sizeof(*feed));
+    if (feed == NULL) {
+        return ps_fail(err, PS_ERR_NOMEM, "no memory to read data");
+    }
+    feed->options = *options;
+    feed->window = &feed->pair[0];
+    feed->windows.source = source;
+    feed->windows.part_bytes = options->part_bytes;
+    feed->windows.unit_rows = options->unit_rows;
+    feed->windows.window_rows = window_rows(options);
+    ps_rows_init(&feed->windows.next, options->mem);
+    ps_rows_init(&feed->pair[0].rows, options->mem);
+    ps_rows_init(&feed->pair[1].rows, options->mem);
+    ps_rows_init(&feed->unit, options->mem);
+    enum ps_status status = open_parts(feed, source, description, err);
+    if (status != PS_OK) {
+        ps_feed_close(feed);
+        return status;
+    }
+    *ret = feed;
+    return PS_OK;
+}
+
+void ps_feed_close(struct ps_feed *feed)
+{
+    if (feed == NULL) {
+        return;
+    }
+    ps_feed_ahead_destroy(feed->ahead);
+    ps_reading_close(feed->windows.reading);
+    ps_mem_free(feed->windows.n_seen);
+    ps_rows_deinit(&feed->windows.next);
+    ps_rows_deinit(&feed->pair[0].rows);
+    ps_rows_deinit(&feed->pair[1].rows);
+    ps_rows_deinit(&feed->unit);
+    ps_mem_free(feed);
+}
+
+uint32_t ps_feed_parts(const struct ps_feed *feed)
+{
+    return feed->windows.n_parts;
+}
+
+/* To the window before the first of `part`. */
+static enum ps_status start(struct ps_feed *feed, uint32_t part, struct ps_error *err)
+{
+    if (feed->pending) {
+        feed->pending = false;
+        (void)!ps_feed_ahead_end(feed->ahead, NULL); /* Whatever it was, nobody wants it. */
+    }
+    feed->valid = false;
+    return ps_feed_windows_start(&feed->windows, part, err);
+}
+
+/* To the next window of the part. */
+static enum ps_status advance(struct ps_feed *feed, struct ps_error *err)
+{
+    enum ps_status status = PS_OK;
+    if (feed->pending) {
+        feed->pending = false;
+        status = ps_feed_ahead_end(feed->ahead, err);
+        feed->window = other(feed);
+    } else {
+        status = ps_feed_windows_next(&feed->windows, feed->window, err);
+    }
+    feed->valid = status == PS_OK;
+    feed->ordered = false;
+    if (status != PS_OK) {
+        return status;
+    }
+    feed->counts = feed->window->counts;
+    if (feed->ahead != NULL && !feed->window->last) {
+        ps_feed_ahead_begin(feed->ahead, other(feed));
+        feed->pending = true;
+    }
+    return PS_OK;
+}
+
+/* To the window that has the place `row` of the part, or to the last. */
+static enum ps_status seek(struct ps_feed *feed, uint32_t part, uint64_t row, struct ps_error *err)
+{
+    enum ps_status status = PS_OK;
+    if (!feed->valid || feed->windows.part != part || row < feed->window->first) {
+        status = start(feed, part, err);
+        status = status == PS_OK ? advance(feed, err) : status;
+    }
+    while (status == PS_OK && !feed->window->last &&
+           row - feed->window->first >= feed->window->rows.n_rows) {
+        status = advance(feed, err);
+    }
+    return status;
+}
+
+static void make_order(struct ps_feed *feed, uint32_t epoch)
+{
+    const struct ps_feed_window *window = feed->window;
+    if (feed->ordered && feed->order_epoch == epoch) {
+        return;
+    }
+    uint64_t seed = ps_rng_at(feed->options.seed, feed->windows.part, window->number);
+    ps_order_init(&feed->order, (uint32_t)window->rows.n_rows, seed, epoch, true);
+    feed->order_epoch = epoch;
+    feed->ordered = true;
+}
+
+static enum ps_status give(struct ps_feed *feed, uint32_t first, uint32_t n,
+                           struct ps_feed_unit *ret, struct ps_error *err)
+{
+    const struct ps_rows *rows = &feed->window->rows;
+    if (feed->options.shuffle) {
+        ps_rows_clear(&feed->unit);
+        for (uint32_t i = 0; i < n; i++) {
+            if (!ps_rows_append(&feed->unit, rows, ps_order_at(&feed->order, first + i))) {
+                return ps_fail(err, PS_ERR_NOMEM, "no memory for %" PRIu32 " rows", n);
+            }
+        }
+        rows = &feed->unit;
+        first = 0;
+    }
+    *ret = (struct ps_feed_unit){
+        .n_rows = n,
+        .labels = rows->labels + first,
+        .lines = rows->lines + first,
+        .begin = rows->begin + first,
+        .keys = rows->keys + rows->begin[first],
+        .values = rows->values + rows->begin[first],
+        .fields = rows->fields + rows->begin[first],
+    };
+    return PS_OK;
+}
+
+enum ps_status ps_feed_unit(struct ps_feed *feed, uint32_t part, uint32_t epoch, uint32_t index,
+                            struct ps_feed_unit *ret, struct ps_error *err)
+{
+    PS_ASSERT(part < feed->windows.n_parts);
+    uint64_t row = (uint64_t)index * feed->options.unit_rows;
+    *ret = (struct ps_feed_unit){.last = true, .end = true};
+    enum ps_status status = seek(feed, part, row, err);
+    if (status != PS_OK) {
+        return status;
+    }
+    const struct ps_feed_window *window = feed->window;
+    uint64_t first = row - window->first;
+    if (first >= window->rows.n_rows) {
+        return PS_OK;
+    }
+    uint64_t n_left = window->rows.n_rows - first;
+    uint32_t n = n_left < feed->options.unit_rows ? (uint32_t)n_left : feed->options.unit_rows;
+    if (feed->options.shuffle) {
+        make_order(feed, epoch);
+    }
+    status = give(feed, (uint32_t)first, n, ret, err);
+    ret->last = window->last && n == n_left;
+    return status;
+}
+
+struct ps_reading_counts ps_feed_counts(const struct ps_feed *feed)
+{
+    return feed->counts;
+}
+
+const char *ps_feed_bad(const struct ps_feed *feed, uint32_t i)
+{
+    /* A text that is counted here is written no more; its reading may be at work on others. */
+    return i < feed->counts.n_bad ? ps_reading_bad(feed->windows.reading, i) : NULL;
+}
