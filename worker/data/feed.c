@@ -6,10 +6,11 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/order.h"
 #include "base/rng.h"
 #include "data/feed_ahead.h"
 #include "data/feed_window.h"
+
+#define FEED_STREAM 0x66656564ull /* Keeps these numbers apart from other uses of the seed. */
 
 struct ps_feed {
     struct ps_feed_options options;
@@ -21,9 +22,10 @@ struct ps_feed {
     bool pending;                    /* `ahead` is at work on the other one. */
     struct ps_reading_counts counts; /* Behind the furthest window used. */
     struct ps_rows unit;             /* The rows of a shuffled unit. */
-    struct ps_order order;           /* Of the window, */
-    uint32_t order_epoch;            /* in this epoch, */
-    bool ordered;                    /* if it was made. */
+    uint32_t *order;                 /* [order_capacity] Of the window, */
+    uint32_t order_capacity;
+    uint32_t order_epoch; /* in this epoch, */
+    bool ordered;         /* if it was made. */
 };
 
 static struct ps_feed_window *other(struct ps_feed *feed)
@@ -108,6 +110,7 @@ void ps_feed_close(struct ps_feed *feed)
     ps_rows_deinit(&feed->pair[0].rows);
     ps_rows_deinit(&feed->pair[1].rows);
     ps_rows_deinit(&feed->unit);
+    ps_mem_free(feed->order);
     ps_mem_free(feed);
 }
 
@@ -166,41 +169,57 @@ static enum ps_status seek(struct ps_feed *feed, uint32_t part, uint64_t row, st
     return status;
 }
 
-static void make_order(struct ps_feed *feed, uint32_t epoch)
+/* Fisher, Yates: a shuffle that is a function of (seed, epoch, part, window). */
+static enum ps_status make_order(struct ps_feed *feed, uint32_t epoch, struct ps_error *err)
 {
     const struct ps_feed_window *window = feed->window;
+    uint32_t n = (uint32_t)window->rows.n_rows;
     if (feed->ordered && feed->order_epoch == epoch) {
-        return;
+        return PS_OK;
     }
-    uint64_t seed = ps_rng_at(feed->options.seed, feed->windows.part, window->number);
-    ps_order_init(&feed->order, (uint32_t)window->rows.n_rows, seed, epoch, true);
+    if (n > feed->order_capacity) {
+        ps_mem_free(feed->order);
+        feed->order_capacity = 0;
+        feed->order = ps_mem_array(feed->options.mem, PS_MEM_DATA, n, sizeof(*feed->order));
+        if (feed->order == NULL) {
+            return ps_fail(err, PS_ERR_NOMEM, "no memory for the order of %" PRIu32 " rows", n);
+        }
+        feed->order_capacity = n;
+    }
+    uint64_t seed = ps_rng_at(feed->options.seed, FEED_STREAM, epoch);
+    struct ps_rng rng = ps_rng_from(ps_rng_at(seed, feed->windows.part, window->number));
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = (uint32_t)ps_rng_below(&rng, i + 1);
+        feed->order[i] = feed->order[at]; /* Its own, still unset, when at == i. */
+        feed->order[at] = i;
+    }
     feed->order_epoch = epoch;
     feed->ordered = true;
+    return PS_OK;
 }
 
-static enum ps_status give(struct ps_feed *feed, uint32_t first, uint32_t n,
+static enum ps_status give(struct ps_feed *feed, uint32_t epoch, uint32_t first,
                            struct ps_feed_unit *ret, struct ps_error *err)
 {
     const struct ps_rows *rows = &feed->window->rows;
     if (feed->options.shuffle) {
+        enum ps_status status = make_order(feed, epoch, err);
+        if (status != PS_OK) {
+            return status;
+        }
         ps_rows_clear(&feed->unit);
-        for (uint32_t i = 0; i < n; i++) {
-            if (!ps_rows_append(&feed->unit, rows, ps_order_at(&feed->order, first + i))) {
-                return ps_fail(err, PS_ERR_NOMEM, "no memory for %" PRIu32 " rows", n);
-            }
+        if (!ps_rows_gather(&feed->unit, rows, feed->order + first, ret->n_rows)) {
+            return ps_fail(err, PS_ERR_NOMEM, "no memory for %zu rows", ret->n_rows);
         }
         rows = &feed->unit;
         first = 0;
     }
-    *ret = (struct ps_feed_unit){
-        .n_rows = n,
-        .labels = rows->labels + first,
-        .lines = rows->lines + first,
-        .begin = rows->begin + first,
-        .keys = rows->keys + rows->begin[first],
-        .values = rows->values + rows->begin[first],
-        .fields = rows->fields + rows->begin[first],
-    };
+    ret->labels = rows->labels + first;
+    ret->lines = rows->lines + first;
+    ret->begin = rows->begin + first;
+    ret->keys = rows->keys + rows->begin[first];
+    ret->values = rows->values + rows->begin[first];
+    ret->fields = rows->fields + rows->begin[first];
     return PS_OK;
 }
 
@@ -220,13 +239,11 @@ enum ps_status ps_feed_unit(struct ps_feed *feed, uint32_t part, uint32_t epoch,
         return PS_OK;
     }
     uint64_t n_left = window->rows.n_rows - first;
-    uint32_t n = n_left < feed->options.unit_rows ? (uint32_t)n_left : feed->options.unit_rows;
-    if (feed->options.shuffle) {
-        make_order(feed, epoch);
-    }
-    status = give(feed, (uint32_t)first, n, ret, err);
-    ret->last = window->last && n == n_left;
-    return status;
+    uint32_t unit_rows = feed->options.unit_rows;
+    ret->n_rows = n_left < unit_rows ? (size_t)n_left : unit_rows;
+    ret->last = window->last && ret->n_rows == n_left;
+    ret->end = false;
+    return give(feed, epoch, (uint32_t)first, ret, err);
 }
 
 struct ps_reading_counts ps_feed_counts(const struct ps_feed *feed)

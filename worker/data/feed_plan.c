@@ -47,13 +47,16 @@ static enum ps_status sample(const struct ps_source *source, double *ret, struct
     if (lines == NULL) {
         return ps_fail(err, PS_ERR_NOMEM, "no memory to read data");
     }
-    struct ps_line line = {.kind = PS_LINE_TEXT};
+    struct ps_line line;
     uint64_t n_bytes = 0;
     uint64_t n = 0;
     enum ps_status status =
         ps_lines_start(lines, ps_source_whole(source, sample_file(source)), err);
-    while (status == PS_OK && line.kind != PS_LINE_END && n_bytes < SAMPLE_BYTES) {
+    while (status == PS_OK && n_bytes < SAMPLE_BYTES) {
         status = ps_lines_next(lines, &line, err);
+        if (status != PS_OK || line.kind == PS_LINE_END) {
+            break;
+        }
         n += line.n_bytes > 0;
         n_bytes += line.n_bytes + 1;
     }
@@ -82,6 +85,9 @@ static uint64_t cut(uint64_t n_bytes, uint64_t n_parts)
 
 static uint64_t choose(const struct ps_feed_plan *plan, const struct sizes *sizes)
 {
+    if (sizes->n_plain == 0) {
+        return PS_PART_BYTES_MAX; /* Packed files are what they are. */
+    }
     double unit_bytes = sizes->row_bytes * (double)plan->unit_rows;
     uint64_t n_units = (uint64_t)((double)sizes->n_plain / unit_bytes) + 1;
     uint64_t n_parts = (uint64_t)plan->workers * PS_PARTS_PER_WORKER;

@@ -46,7 +46,8 @@ static enum ps_status begin(struct ps_feed_windows *windows, struct ps_rows *row
                             struct ps_error *err)
 {
     ps_rows_clear(rows);
-    if (windows->next.n_rows > 0 && !ps_rows_append(rows, &windows->next, 0)) {
+    static const uint32_t first = 0;
+    if (!ps_rows_gather(rows, &windows->next, &first, windows->next.n_rows)) {
         return ps_fail(err, PS_ERR_NOMEM, "no memory for a row");
     }
     ps_rows_clear(&windows->next);

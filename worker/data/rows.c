@@ -9,6 +9,8 @@
 
 #define ROWS_MIN     64u
 #define FEATURES_MIN 1024u
+#define NEAR         ((size_t)4) /* Rows ahead: longer than memory takes. */
+#define LINE_KEYS    8u          /* Of one line of the caches. */
 
 void ps_rows_init(struct ps_rows *rows, struct ps_mem *mem)
 {
@@ -102,22 +104,50 @@ void ps_rows_close(struct ps_rows *rows, float label, uint64_t line, size_t end)
     rows->begin[rows->n_rows] = end;
 }
 
-bool ps_rows_append(struct ps_rows *rows, const struct ps_rows *from, size_t row)
+/* Rows come from all over memory: have the next ones on the way while one is copied. */
+static void announce(const struct ps_rows *from, const uint32_t *ids, size_t i, size_t n)
+{
+    if (i + 2 * NEAR < n) {
+        size_t row = ids[i + 2 * NEAR];
+        __builtin_prefetch(&from->begin[row]);
+        __builtin_prefetch(&from->labels[row]);
+        __builtin_prefetch(&from->lines[row]);
+    }
+    if (i + NEAR < n) {
+        size_t first = (size_t)from->begin[ids[i + NEAR]];
+        __builtin_prefetch(from->keys + first);
+        __builtin_prefetch(from->keys + first + LINE_KEYS);
+        __builtin_prefetch(from->values + first);
+        __builtin_prefetch(from->fields + first);
+    }
+}
+
+bool ps_rows_gather(struct ps_rows *rows, const struct ps_rows *from, const uint32_t *ids, size_t n)
 {
     PS_ASSERT(rows != from);
-    PS_ASSERT(row < from->n_rows);
-    size_t first = (size_t)from->begin[row];
-    size_t n = (size_t)from->begin[row + 1] - first;
-    if (!ps_rows_reserve(rows, n)) {
+    size_t n_features = ps_rows_features(rows);
+    for (size_t i = 0; i < n; i++) {
+        PS_ASSERT(ids[i] < from->n_rows);
+        n_features += (size_t)(from->begin[ids[i] + 1] - from->begin[ids[i]]);
+    }
+    if ((rows->n_rows + n > rows->rows_capacity && !grow_rows(rows, rows->n_rows + n)) ||
+        (n_features > rows->features_capacity && !grow_features(rows, n_features))) {
         return false;
     }
     size_t end = ps_rows_features(rows);
-    if (n > 0) {
-        memcpy(rows->keys + end, from->keys + first, n * sizeof(*rows->keys));
-        memcpy(rows->values + end, from->values + first, n * sizeof(*rows->values));
-        memcpy(rows->fields + end, from->fields + first, n * sizeof(*rows->fields));
+    for (size_t i = 0; i < n; i++) {
+        announce(from, ids, i, n);
+        size_t row = ids[i];
+        size_t first = (size_t)from->begin[row];
+        size_t n_own = (size_t)from->begin[row + 1] - first;
+        if (n_own > 0) {
+            memcpy(rows->keys + end, from->keys + first, n_own * sizeof(*rows->keys));
+            memcpy(rows->values + end, from->values + first, n_own * sizeof(*rows->values));
+            memcpy(rows->fields + end, from->fields + first, n_own * sizeof(*rows->fields));
+        }
+        end += n_own;
+        ps_rows_close(rows, from->labels[row], from->lines[row], end);
     }
-    ps_rows_close(rows, from->labels[row], from->lines[row], end + n);
     return true;
 }
 

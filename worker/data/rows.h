@@ -58,8 +58,12 @@ PS_MUST_CHECK bool ps_rows_reserve(struct ps_rows *rows, size_t n_features);
 /** The row that ends before feature `end` is whole. Reserved before. */
 void ps_rows_close(struct ps_rows *rows, float label, uint64_t line, size_t end);
 
-/** Add a copy of row `row` of `from`, which is another one. @return false: no memory */
-PS_MUST_CHECK bool ps_rows_append(struct ps_rows *rows, const struct ps_rows *from, size_t row);
+/**
+ * Add copies of the rows `ids` [n] of `from`, which are other rows than these.
+ * @return false: no memory; the rows are unchanged
+ */
+PS_MUST_CHECK bool ps_rows_gather(struct ps_rows *rows, const struct ps_rows *from,
+                                  const uint32_t *ids, size_t n);
 
 /**
  * Order the features [first, end) by key and add up those of one key. Not one allocation, n log n.

@@ -17,5 +17,6 @@ Suite *suite_csv(void);
 Suite *suite_description(void);
 Suite *suite_sets(void);
 Suite *suite_feed(void);
+Suite *suite_feed_plan(void);
 
 #endif

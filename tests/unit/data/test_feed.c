@@ -22,6 +22,8 @@ enum {
     ROWS_MAX = 5000
 };
 
+#define ORDER " 12 7 15 14 3 6 2 0 19 9" /* Of the first unit, seed 0. */
+
 static struct temp_folder folder;
 static char text[TEXT_BYTES];
 
@@ -202,6 +204,296 @@ START_TEST(every_row_comes_once_an_epoch_in_units_that_do_not_depend_on_who_asks
 }
 END_TEST
 
+#define N_LONG 40000u
+
+/* One row of 200,000 bytes and more among short ones. */
+static size_t put_long_row(const char *name)
+{
+    size_t used = (size_t)snprintf(text, sizeof(text), "1 1:1\n2 2:1\n3");
+    for (uint32_t i = 0; i < N_LONG; i++) {
+        used += (size_t)snprintf(text + used, sizeof(text) - used, " %" PRIu32 ":1", 1 + i);
+    }
+    used += (size_t)snprintf(text + used, sizeof(text) - used, "\n4 4:1\n5 5:1\n");
+    temp_folder_put(&folder, name, (const uint8_t *)text, used);
+    return used;
+}
+
+START_TEST(a_row_of_many_thousand_bytes_is_one_row_wherever_parts_end)
+{
+    ck_assert_uint_gt(put_long_row("a"), 200000);
+    struct data data;
+    ck_assert_int_eq(data_open(NULL, &data, NULL), PS_OK);
+    struct ps_feed_options options = {
+        .part_bytes = 1 + (uint64_t)_i * 9973, .unit_rows = 2, .shuffle = true};
+    struct ps_feed *feed = NULL;
+    ck_assert_int_eq(ps_feed_open(data.source, data.description, &options, &feed, NULL), PS_OK);
+    uint32_t n_of[6] = {0};
+    for (uint32_t part = 0; part < ps_feed_parts(feed); part++) {
+        struct ps_feed_unit unit = {0};
+        for (uint32_t index = 0; !unit.last; index++) {
+            ck_assert_int_eq(ps_feed_unit(feed, part, 0, index, &unit, NULL), PS_OK);
+            for (size_t row = 0; row < unit.n_rows; row++) {
+                uint32_t label = (uint32_t)unit.labels[row];
+                ck_assert_uint_eq(unit.begin[row + 1] - unit.begin[row], label == 3 ? N_LONG : 1);
+                n_of[label]++;
+            }
+        }
+    }
+    for (uint32_t label = 1; label <= 5; label++) {
+        ck_assert_uint_eq(n_of[label], 1);
+    }
+    ps_feed_close(feed);
+    data_close(&data);
+}
+END_TEST
+
+enum {
+    LARGE_ROWS = 200000,
+    LARGE_FEATURES = 20,
+    LARGE_UNIT = 1000,
+    LARGE_WINDOW = 40, /* Units: the first number of them that has more than PS_FEED_FEATURES. */
+};
+
+static void put_large(const char *name)
+{
+    static uint8_t packed[8 << 20];
+    size_t n_room = (size_t)LARGE_ROWS * (8 + 5 * LARGE_FEATURES);
+    size_t used = 0;
+    static const char sample[] = {' ', '1', '0', ':', '1'};
+    char *large = malloc(n_room);
+    ck_assert_ptr_nonnull(large);
+    for (uint32_t row = 0; row < LARGE_ROWS; row++) {
+        used += (size_t)snprintf(large + used, n_room - used, "%" PRIu32, row);
+        for (uint32_t i = 1; i <= LARGE_FEATURES; i++) {
+            memcpy(large + used, sample, sizeof(sample));
+            large[used + 1] = (char)('1' + i / 10);
+            large[used + 2] = (char)('0' + i % 10);
+            used += sizeof(sample);
+        }
+        large[used++] = '\n';
+    }
+    size_t n_packed = pack_gzip((const uint8_t *)large, used, packed, sizeof(packed));
+    temp_folder_put(&folder, name, packed, n_packed);
+    free(large);
+}
+
+/* All units of part 0. */
+static void walk_large(struct ps_feed *feed, uint32_t epoch)
+{
+    struct ps_feed_unit unit = {0};
+    uint32_t index = 0;
+    double sum = 0.0;
+    for (; !unit.last; index++) {
+        struct ps_error err = {0};
+        enum ps_status status = ps_feed_unit(feed, 0, epoch, index, &unit, &err);
+        ck_assert_msg(status == PS_OK, "%s", err.text);
+        ck_assert_uint_eq(unit.n_rows, LARGE_UNIT);
+        for (size_t row = 0; row < unit.n_rows; row++) {
+            uint32_t place = (uint32_t)unit.labels[row];
+            ck_assert_uint_eq(place / (LARGE_UNIT * LARGE_WINDOW), index / LARGE_WINDOW);
+            sum += (double)place;
+        }
+    }
+    ck_assert_uint_eq(index, LARGE_ROWS / LARGE_UNIT);
+    ck_assert_double_eq(sum, (double)LARGE_ROWS * (LARGE_ROWS - 1) / 2.0);
+}
+
+/* A window that grew to PS_FEED_ROWS would have 18 MB of features, in room for 29. */
+START_TEST(memory_is_that_of_a_window_however_long_the_part_is)
+{
+    put_large("z");
+    struct data data;
+    struct ps_mem mem;
+    ck_assert_int_eq(data_open(NULL, &data, NULL), PS_OK);
+    ps_mem_init(&mem);
+    mem.limit[PS_MEM_DATA] = _i == 0 ? 19u << 20 : 36u << 20;
+    struct ps_feed_options options = {.mem = &mem,
+                                      .part_bytes = 1,
+                                      .unit_rows = LARGE_UNIT,
+                                      .shuffle = true,
+                                      .read_ahead = _i != 0};
+    struct ps_feed *feed = NULL;
+    ck_assert_int_eq(ps_feed_open(data.source, data.description, &options, &feed, NULL), PS_OK);
+    ck_assert_uint_eq(ps_feed_parts(feed), 1);
+    walk_large(feed, 0);
+    uint64_t n_calls = mem.n_calls;
+    walk_large(feed, 1);
+    ck_assert_uint_eq(mem.n_calls, n_calls);
+    ps_feed_close(feed);
+    ck_assert_uint_eq(mem.used[PS_MEM_DATA], 0);
+    data_close(&data);
+}
+END_TEST
+
+/* The labels of unit `index` as a text. */
+static const char *labels_of(struct ps_feed *feed, uint32_t part, uint32_t epoch, uint32_t index,
+                             char said[256])
+{
+    struct ps_feed_unit unit;
+    size_t used = 0;
+    said[0] = '\0';
+    ck_assert_int_eq(ps_feed_unit(feed, part, epoch, index, &unit, NULL), PS_OK);
+    for (size_t row = 0; row < unit.n_rows; row++) {
+        used += (size_t)snprintf(said + used, 256 - used, " %g", (double)unit.labels[row]);
+    }
+    return said;
+}
+
+START_TEST(the_order_is_that_of_the_file_or_of_seed_epoch_part_and_window)
+{
+    size_t used = 0;
+    for (int row = 0; row < 80; row++) {
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%d 1:1\n", row % 20);
+    }
+    temp_folder_put(&folder, "a", (const uint8_t *)text, used);
+    temp_folder_put(&folder, "b", (const uint8_t *)text, used);
+    struct data data;
+    ck_assert_int_eq(data_open(NULL, &data, NULL), PS_OK);
+    struct ps_feed_options options = {.part_bytes = UINT64_MAX, .unit_rows = 10, .window_rows = 20};
+    struct ps_feed *feed = NULL;
+    char one[256];
+    char said[256];
+    ck_assert_int_eq(ps_feed_open(data.source, data.description, &options, &feed, NULL), PS_OK);
+    ck_assert_str_eq(labels_of(feed, 1, 5, 3, said), " 10 11 12 13 14 15 16 17 18 19");
+    ps_feed_close(feed);
+    options.shuffle = true;
+    ck_assert_int_eq(ps_feed_open(data.source, data.description, &options, &feed, NULL), PS_OK);
+    /* Whoever trains again with the same seed wants the same model. */
+    ck_assert_str_eq(labels_of(feed, 0, 0, 0, one), ORDER);
+    ck_assert_str_ne(labels_of(feed, 0, 1, 0, said), one); /* Another epoch, */
+    ck_assert_str_ne(labels_of(feed, 0, 0, 2, said), one); /* window, */
+    ck_assert_str_ne(labels_of(feed, 1, 0, 0, said), one); /* part. */
+    ps_feed_close(feed);
+    options.seed = 1;
+    ck_assert_int_eq(ps_feed_open(data.source, data.description, &options, &feed, NULL), PS_OK);
+    ck_assert_str_ne(labels_of(feed, 0, 0, 0, said), one);
+    ps_feed_close(feed);
+    data_close(&data);
+}
+END_TEST
+
+/* Bad lines are 2, 5 and 6 of the file. */
+static void put_bad(void)
+{
+    const char *bad = "1 1:1\nx\n2 1:1 qid:7\n3 1:1\n2 2\n1 :\n4 1:1\n5 1:1\n";
+    temp_folder_put(&folder, "file", (const uint8_t *)bad, strlen(bad));
+}
+
+START_TEST(lines_that_are_read_again_count_once)
+{
+    put_bad();
+    struct data data;
+    ck_assert_int_eq(data_open(NULL, &data, NULL), PS_OK);
+    struct ps_feed_options options = {
+        .part_bytes = 20, .unit_rows = 1, .max_bad_rows = 3, .read_ahead = _i != 0};
+    struct ps_feed *feed = NULL;
+    ck_assert_int_eq(ps_feed_open(data.source, data.description, &options, &feed, NULL), PS_OK);
+    ck_assert_ptr_null(ps_feed_bad(feed, 0));
+    for (uint32_t epoch = 0; epoch < 3; epoch++) {
+        for (uint32_t part = 0; part < ps_feed_parts(feed); part++) {
+            struct ps_feed_unit unit = {0};
+            for (uint32_t index = 0; !unit.last; index++) {
+                ck_assert_int_eq(ps_feed_unit(feed, part, epoch, index, &unit, NULL), PS_OK);
+            }
+        }
+    }
+    struct ps_reading_counts counts = ps_feed_counts(feed);
+    ck_assert_uint_eq(counts.n_rows, 5);
+    ck_assert_uint_eq(counts.n_bad, 3);
+    ck_assert_uint_eq(counts.n_qids, 1);
+    ck_assert_ptr_nonnull(strstr(ps_feed_bad(feed, 0), "file:2: "));
+    ck_assert_ptr_nonnull(strstr(ps_feed_bad(feed, 2), "file:6: "));
+    ck_assert_ptr_null(ps_feed_bad(feed, 3));
+    ps_feed_close(feed);
+    data_close(&data);
+}
+END_TEST
+
+START_TEST(a_bad_line_too_many_is_told_however_often_it_is_asked_for)
+{
+    put_bad();
+    struct data data;
+    ck_assert_int_eq(data_open(NULL, &data, NULL), PS_OK);
+    struct ps_feed_options options = {.part_bytes = 1000,
+                                      .unit_rows = 1,
+                                      .max_bad_rows = 2,
+                                      .window_rows = 1,
+                                      .read_ahead = _i != 0};
+    struct ps_feed *feed = NULL;
+    ck_assert_int_eq(ps_feed_open(data.source, data.description, &options, &feed, NULL), PS_OK);
+    for (int i = 0; i < 3; i++) {
+        struct ps_feed_unit unit;
+        struct ps_error err = {0};
+        ck_assert_int_eq(ps_feed_unit(feed, 0, 0, 1, &unit, NULL), PS_OK);
+        ck_assert(unit.labels[0] == 2.0f);
+        ck_assert_int_eq(ps_feed_unit(feed, 0, 0, 2, &unit, &err), PS_ERR_INVALID);
+        ck_assert_msg(strstr(err.text, "file:6: ") != NULL, "'%s'", err.text);
+    }
+    ps_feed_close(feed);
+    data_close(&data);
+}
+END_TEST
+
+/* As much as can go wrong for want of memory. */
+static enum ps_status walk_some(struct ps_mem *mem, const struct data *data, bool read_ahead)
+{
+    struct ps_feed_options options = {.mem = mem,
+                                      .part_bytes = 60000,
+                                      .unit_rows = 70,
+                                      .shuffle = true,
+                                      .window_rows = 140,
+                                      .read_ahead = read_ahead};
+    struct ps_feed *feed = NULL;
+    enum ps_status status = ps_feed_open(data->source, data->description, &options, &feed, NULL);
+    for (uint32_t part = 0; status == PS_OK && part < ps_feed_parts(feed); part++) {
+        struct ps_feed_unit unit = {0};
+        for (uint32_t index = 0; status == PS_OK && !unit.last; index++) {
+            status = ps_feed_unit(feed, part, 0, index, &unit, NULL);
+        }
+    }
+    ps_feed_close(feed);
+    return status;
+}
+
+START_TEST(every_refused_allocation_is_reported_and_leaves_nothing)
+{
+    struct ps_rng rng = ps_rng_from(1);
+    struct data data;
+    (void)put_rows("a", 0, 1000, &rng);
+    put_long_row("b");
+    ck_assert_int_eq(data_open(NULL, &data, NULL), PS_OK);
+    enum ps_status status = PS_ERR_NOMEM;
+    int64_t k = 0;
+    for (; status != PS_OK && k < 300; k++) {
+        struct ps_mem mem;
+        ps_mem_init(&mem);
+        mem.fail_after = k;
+        status = walk_some(&mem, &data, _i != 0);
+        ck_assert_msg(status == PS_OK || status == PS_ERR_NOMEM, "k %d: %d", (int)k, (int)status);
+        ck_assert_uint_eq(mem.used[PS_MEM_DATA], 0);
+    }
+    ck_assert_int_eq(status, PS_OK);
+    ck_assert_int_gt(k, 20);
+    data_close(&data);
+}
+END_TEST
+
+START_TEST(more_parts_than_leases_are_refused)
+{
+    temp_folder_put(&folder, "a", (const uint8_t *)"1 1:1\n", 6);
+    struct data data;
+    struct ps_error err = {0};
+    struct ps_feed *feed = NULL;
+    ck_assert_int_eq(data_open(NULL, &data, NULL), PS_OK);
+    data.source->files[0].n_bytes = PS_LEASES_MAX + 1ull;
+    struct ps_feed_options options = {.part_bytes = 1, .unit_rows = 1};
+    ck_assert_int_eq(ps_feed_open(data.source, data.description, &options, &feed, &err),
+                     PS_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(err.text, "1048577 parts of data, at most 1048576"));
+    data_close(&data);
+}
+END_TEST
+
 Suite *suite_feed(void)
 {
     Suite *suite = suite_create("feed");
@@ -210,6 +502,13 @@ Suite *suite_feed(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(
         tcase, every_row_comes_once_an_epoch_in_units_that_do_not_depend_on_who_asks, 0, 60);
+    tcase_add_loop_test(tcase, a_row_of_many_thousand_bytes_is_one_row_wherever_parts_end, 1, 21);
+    tcase_add_loop_test(tcase, memory_is_that_of_a_window_however_long_the_part_is, 0, 2);
+    tcase_add_test(tcase, the_order_is_that_of_the_file_or_of_seed_epoch_part_and_window);
+    tcase_add_loop_test(tcase, lines_that_are_read_again_count_once, 0, 2);
+    tcase_add_loop_test(tcase, a_bad_line_too_many_is_told_however_often_it_is_asked_for, 0, 2);
+    tcase_add_loop_test(tcase, every_refused_allocation_is_reported_and_leaves_nothing, 0, 2);
+    tcase_add_test(tcase, more_parts_than_leases_are_refused);
     suite_add_tcase(suite, tcase);
     return suite;
 }
