@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "data/description.h"
+#include "data/feed.h"
 #include "data/learning.h"
 #include "data/reading.h"
 #include "data/rows.h"
@@ -84,6 +85,34 @@ static enum ps_status read_all(const struct input *input, struct ps_rows *rows)
     return status;
 }
 
+/* The units of all parts, in order: the same rows. */
+static void feed_all(const struct input *input, uint32_t unit_rows, const struct ps_rows *rows)
+{
+    struct ps_feed_options options = {.part_bytes = input->part_bytes,
+                                      .unit_rows = unit_rows,
+                                      .max_bad_rows = UINT64_MAX,
+                                      .window_rows = 2 * unit_rows};
+    struct ps_feed *feed = NULL;
+    PS_ASSERT(ps_feed_open(input->source, input->description, &options, &feed, NULL) == PS_OK);
+    size_t at = 0;
+    for (uint32_t part = 0; part < ps_feed_parts(feed); part++) {
+        struct ps_feed_unit unit = {0};
+        for (uint32_t index = 0; !unit.last; index++) {
+            PS_ASSERT(ps_feed_unit(feed, part, 0, index, &unit, NULL) == PS_OK);
+            PS_ASSERT(unit.n_rows <= rows->n_rows - at);
+            PS_ASSERT(unit.end == (unit.n_rows == 0));
+            for (size_t row = 0; row < unit.n_rows; row++, at++) {
+                PS_ASSERT(unit.labels[row] == rows->labels[at]);
+                PS_ASSERT(unit.begin[row + 1] - unit.begin[row] ==
+                          rows->begin[at + 1] - rows->begin[at]);
+            }
+        }
+    }
+    PS_ASSERT(at == rows->n_rows);
+    PS_ASSERT(at == ps_feed_counts(feed).n_rows);
+    ps_feed_close(feed);
+}
+
 static void read_thrice(struct input input, uint64_t part_bytes)
 {
     struct ps_rows rows[3];
@@ -97,6 +126,9 @@ static void read_thrice(struct input input, uint64_t part_bytes)
     input.part_bytes = part_bytes;
     PS_ASSERT(read_all(&input, &rows[1]) == status);
     PS_ASSERT(status != PS_OK || same(&rows[0], &rows[1]));
+    if (status == PS_OK && !input.label_optional) {
+        feed_all(&input, 1 + (uint32_t)(part_bytes % 4), &rows[0]);
+    }
     PS_ASSERT(ps_description_write(input.description, &text, NULL) == PS_OK);
     /* Names and labels that are no UTF-8 pass through; what is stored can be read. */
     PS_ASSERT(ps_description_read(NULL, text, strlen(text), &stored, NULL) == PS_OK);

@@ -1,8 +1,9 @@
 #ifndef PS_TESTS_FUZZ_FUZZ_TEXT_H
 #define PS_TESTS_FUZZ_FUZZ_TEXT_H
 /*
- * fuzz/fuzz_text.h — bytes as a file of some format: learnt from, read whole, read in parts, read
- * by the description that was stored; all of them the same rows, and rows that models can take.
+ * fuzz/fuzz_text.h — bytes as a file of some format: learnt from, read whole, read in parts, fed
+ * in units, read by the description that was stored; all of them the same rows, and rows that
+ * models can take.
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -448,9 +448,22 @@ START_TEST(a_bad_criteo_line_is_told)
 }
 END_TEST
 
+static const struct {
+    const char *what; /* NULL: clicks, more than the first rows and features have room for. */
+    size_t n_features;
+} sweeps[] = {
+    {"a,b,label\n1,x,yes\n2,y,no\n?,x,no\n", 6},
+    {NULL, 100ull * 37},
+};
+
 START_TEST(every_refused_allocation_is_reported_and_leaves_nothing)
 {
-    put("file", "a,b,label\n1,x,yes\n2,y,no\n?,x,no\n");
+    static const char click[] = "1\t" NUMBERS "\t" CATEGORIES "\n";
+    static char clicks[100 * sizeof(click)];
+    for (size_t i = 0; i < 100; i++) {
+        memcpy(clicks + i * (sizeof(click) - 1), click, sizeof(click));
+    }
+    put("file", sweeps[_i].what != NULL ? sweeps[_i].what : clicks);
     enum ps_status status = PS_ERR_NOMEM;
     int64_t k = 0;
     for (; status != PS_OK && k < 300; k++) {
@@ -462,7 +475,7 @@ START_TEST(every_refused_allocation_is_reported_and_leaves_nothing)
         status = rig_read(&rig, path, &result, NULL);
         ck_assert_msg(status == PS_OK || status == PS_ERR_NOMEM, "k %d: %d", (int)k, (int)status);
         if (status == PS_OK) {
-            ck_assert_uint_eq(ps_rows_features(&result.rows), 6);
+            ck_assert_uint_eq(ps_rows_features(&result.rows), sweeps[_i].n_features);
             rig_forget(&result);
         }
         ck_assert_uint_eq(mem.used[PS_MEM_DATA], 0);
@@ -494,7 +507,8 @@ Suite *suite_csv(void)
     tcase_add_test(tcase, keys_of_columns_and_texts_are_distinct);
     tcase_add_test(tcase, a_criteo_line_is_39_features);
     tcase_add_loop_test(tcase, a_bad_criteo_line_is_told, 0, (int)PS_ARRAY_LEN(criteo_lies));
-    tcase_add_test(tcase, every_refused_allocation_is_reported_and_leaves_nothing);
+    tcase_add_loop_test(tcase, every_refused_allocation_is_reported_and_leaves_nothing, 0,
+                        (int)PS_ARRAY_LEN(sweeps));
     suite_add_tcase(suite, tcase);
     return suite;
 }
