@@ -1,6 +1,7 @@
 /*
  * parse.c — how fast text becomes rows: bytes of text per second of CPU, each format beside the
- * same file merely read, and read as lines. The files are made here and lie in the page cache.
+ * same file merely read, read as lines, and taken in shuffled units. The files are made here and
+ * lie in the page cache.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "data/feed.h"
 #include "data/learning.h"
 #include "data/lines.h"
 #include "data/reading.h"
@@ -22,6 +24,7 @@
 #define FILE_BYTES  (64u << 20)
 #define ROUNDS      5
 #define ROWS_A_CALL 1000u
+#define N_WAYS      5
 
 /* Seconds of this thread on a CPU: a busy machine does not count. */
 static double now(void)
@@ -156,6 +159,20 @@ static void read_rows(const struct ps_source *source, const struct ps_descriptio
     ps_rows_deinit(&rows);
 }
 
+/* As a worker takes them that shuffles. */
+static void read_units(const struct ps_source *source, const struct ps_description *description)
+{
+    struct ps_feed_options options = {
+        .part_bytes = UINT64_MAX, .unit_rows = ROWS_A_CALL, .shuffle = true};
+    struct ps_feed *feed = NULL;
+    struct ps_feed_unit unit = {0};
+    PS_ASSERT(ps_feed_open(source, description, &options, &feed, NULL) == PS_OK);
+    for (uint32_t index = 0; !unit.last; index++) {
+        PS_ASSERT(ps_feed_unit(feed, 0, 0, index, &unit, NULL) == PS_OK);
+    }
+    ps_feed_close(feed);
+}
+
 static void measure(size_t kind, const char *path)
 {
     make_file(path, kinds[kind].put);
@@ -163,9 +180,9 @@ static void measure(size_t kind, const char *path)
     struct ps_source *source = NULL;
     struct ps_description *description = NULL;
     PS_ASSERT(ps_source_open(NULL, path, &source, NULL) == PS_OK);
-    double best[4] = {1e9, 1e9, 1e9, 1e9};
+    double best[N_WAYS] = {1e9, 1e9, 1e9, 1e9, 1e9};
     for (int round = 0; round < ROUNDS; round++) {
-        double at[5] = {now()};
+        double at[N_WAYS + 1] = {now()};
         read_bytes(source);
         at[1] = now();
         read_lines(source);
@@ -175,13 +192,18 @@ static void measure(size_t kind, const char *path)
         at[3] = now();
         read_rows(source, description);
         at[4] = now();
-        for (int i = 0; i < 4; i++) {
+        read_units(source, description);
+        at[5] = now();
+        for (int i = 0; i < N_WAYS; i++) {
             best[i] = at[i + 1] - at[i] < best[i] ? at[i + 1] - at[i] : best[i];
         }
     }
     double mb = (double)source->n_bytes / 1e6;
-    (void)printf("%-28s %8.0f %8.0f %8.0f %8.0f\n", kinds[kind].name, mb / best[0], mb / best[1],
-                 mb / best[2], mb / best[3]);
+    (void)printf("%-28s", kinds[kind].name);
+    for (int i = 0; i < N_WAYS; i++) {
+        (void)printf(" %8.0f", mb / best[i]);
+    }
+    (void)printf("\n");
     ps_description_destroy(description);
     ps_source_close(source);
 }
@@ -192,8 +214,8 @@ int main(void)
     char path[64];
     PS_ASSERT(mkdtemp(folder) != NULL);
     (void)snprintf(path, sizeof(path), "%s/data", folder);
-    (void)printf("%-28s %8s %8s %8s %8s   MB per second of CPU, best of %d\n", "", "bytes", "lines",
-                 "learn", "rows", ROUNDS);
+    (void)printf("%-28s %8s %8s %8s %8s %8s   MB per second of CPU, best of %d\n", "", "bytes",
+                 "lines", "learn", "rows", "units", ROUNDS);
     for (size_t kind = 0; kind < PS_ARRAY_LEN(kinds); kind++) {
         measure(kind, path);
     }
