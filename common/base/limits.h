@@ -76,6 +76,7 @@
 
 #define PS_SOURCE_FILES_MAX    (1u << 16)   /* Files of one set; walked for every lease. */
 #define PS_STREAM_BYTES        (256u << 10) /* Read at a time; a line seldom needs more room. */
+#define PS_UNPACK_BYTES        (256u << 20) /* Text of packed files in memory; 2 s of work. */
 #define PS_LINE_BYTES_MAX      (16u << 20)  /* A million features of 16 characters. */
 #define PS_LEARN_BYTES         (256u << 20) /* Looked at before training: about a second. */
 #define PS_LABELS_MAX          (1u << 16)   /* Classes of one set; more is no classification. */

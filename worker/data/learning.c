@@ -12,14 +12,18 @@
 
 #define HEAD_LINES    64u        /* Enough to tell formats apart. */
 #define HEAD_BYTES    (1u << 20) /* No more after that; one line may be longer. */
-#define PIECE_BYTES   (1u << 20) /* Of a plain file, when only pieces are looked at. */
+#define PIECE_BYTES   (1u << 20) /* Of a file that can be cut, when only pieces are looked at. */
 #define CHECK_BYTES   (4u << 20) /* For a look at other data. */
 #define UNPACK_FACTOR 4u         /* Text packs about so well. */
 #define WHY_BYTES     160u
 
 static uint64_t text_bytes(const struct ps_source_file *file)
 {
-    return file->packing == PS_PACKING_NONE ? file->n_bytes : file->n_bytes * UNPACK_FACTOR;
+    if (file->packing == PS_PACKING_NONE) {
+        return file->n_bytes;
+    }
+    uint64_t n = file->n_bytes * UNPACK_FACTOR;
+    return n > file->n_text_min ? n : file->n_text_min;
 }
 
 static uint64_t all_text_bytes(const struct ps_source *source)

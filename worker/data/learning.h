@@ -3,9 +3,9 @@
 /*
  * data/learning.h — looks at the training data before training, to describe them.
  *
- * Data of at most `learn_bytes` are read whole. Of more, pieces spread evenly over the plain files
- * and the beginnings of packed ones are read: the same ones whoever looks, so that all workers
- * learn the same. One thread; blocks on the file system.
+ * Data of at most `learn_bytes` are read whole. Of more, pieces spread evenly over the files that
+ * can be cut and the beginnings of those that stay packed are read: the same ones whoever looks, so
+ * that all workers learn the same. One thread; blocks on the file system.
  */
 #include <stdbool.h>
 #include <stddef.h>

@@ -20,6 +20,8 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "data/hash.h"
+#include "data/texts.h"
+#include "data/unpack.h"
 
 #define FILES_MIN   16u
 #define MAGIC_BYTES 6u
@@ -80,7 +82,8 @@ static enum ps_status examine(struct ps_source_file *file, struct ps_error *err)
     } else if (!S_ISREG(info.st_mode)) {
         status = ps_fail(err, PS_ERR_INVALID, "'%s' is not a regular file", file->path);
     } else {
-        file->n_bytes = (uint64_t)info.st_size;
+        file->n_disk = (uint64_t)info.st_size;
+        file->n_bytes = file->n_disk;
         status = read_magic(fd, file, err);
     }
     (void)close(fd); /* Read only. */
@@ -132,7 +135,6 @@ static enum ps_status add_file(struct list *list, const char *path, struct ps_er
         return status;
     }
     source->files[source->n_files++] = file;
-    source->n_bytes += file.n_bytes;
     return PS_OK;
 }
 
@@ -284,18 +286,32 @@ static enum ps_status refuse_twice(const struct ps_source *source, struct ps_err
     return status;
 }
 
-enum ps_status ps_source_open(struct ps_mem *mem, const char *what, struct ps_source **ret,
-                              struct ps_error *err)
+static uint64_t sum_bytes(const struct ps_source *source)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < source->n_files; i++) {
+        n += source->files[i].n_bytes;
+    }
+    return n;
+}
+
+enum ps_status ps_source_open_within(struct ps_mem *mem, const char *what, uint64_t unpack_bytes,
+                                     struct ps_source **ret, struct ps_error *err)
 {
     struct ps_source *source = ps_mem_alloc(mem, PS_MEM_DATA, sizeof(*source));
     if (source == NULL) {
         return ps_fail(err, PS_ERR_NOMEM, "no memory for a list of files");
     }
     source->mem = mem;
+    source->unpack_bytes = unpack_bytes;
     struct list list = {.source = source};
     enum ps_status status = add_words(&list, what, err);
     if (status == PS_OK) {
         status = refuse_twice(source, err);
+    }
+    if (status == PS_OK) {
+        status = ps_unpack_files(source, unpack_bytes, err);
+        source->n_bytes = sum_bytes(source);
     }
     if (status == PS_OK && source->n_bytes == 0) {
         status = ps_fail(err, PS_ERR_INVALID, "'%s' is empty", what);
@@ -308,6 +324,12 @@ enum ps_status ps_source_open(struct ps_mem *mem, const char *what, struct ps_so
     return PS_OK;
 }
 
+enum ps_status ps_source_open(struct ps_mem *mem, const char *what, struct ps_source **ret,
+                              struct ps_error *err)
+{
+    return ps_source_open_within(mem, what, PS_UNPACK_BYTES, ret, err);
+}
+
 void ps_source_close(struct ps_source *source)
 {
     if (source == NULL) {
@@ -317,6 +339,7 @@ void ps_source_close(struct ps_source *source)
         ps_mem_free(source->files[i].path);
     }
     ps_mem_free(source->files);
+    ps_texts_destroy(source->texts);
     ps_mem_free(source);
 }
 
@@ -371,6 +394,7 @@ uint64_t ps_source_hash(const struct ps_source *source)
     for (uint32_t i = 0; i < source->n_files; i++) {
         const struct ps_source_file *file = &source->files[i];
         hash = ps_hash_bytes(hash, file->name, strlen(file->name));
+        hash = ps_hash_bytes(hash, &file->n_disk, sizeof(file->n_disk));
         hash = ps_hash_bytes(hash, &file->n_bytes, sizeof(file->n_bytes));
     }
     return hash;
@@ -378,7 +402,40 @@ uint64_t ps_source_hash(const struct ps_source *source)
 
 void ps_source_text(const struct ps_source *source, char *text, size_t n_room)
 {
+    uint64_t n_disk = 0;
+    for (uint32_t i = 0; i < source->n_files; i++) {
+        n_disk += source->files[i].n_disk;
+    }
     (void)snprintf(text, n_room, "%" PRIu32 " file%s, %.1f MB, %s%s", source->n_files,
-                   source->n_files == 1 ? "" : "s", (double)source->n_bytes / 1e6,
-                   source->files[0].name, source->n_files == 1 ? "" : ", ...");
+                   source->n_files == 1 ? "" : "s", (double)n_disk / 1e6, source->files[0].name,
+                   source->n_files == 1 ? "" : ", ...");
+}
+
+uint32_t ps_source_single(const struct ps_source *source, char *text, size_t n_room)
+{
+    const char *first = "";
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < source->n_files; i++) {
+        if (source->files[i].packing != PS_PACKING_NONE) {
+            first = n == 0 ? source->files[i].name : first;
+            n++;
+        }
+    }
+    if (n_room > 0) {
+        text[0] = '\0';
+    }
+    if (n == 0) {
+        return 0;
+    }
+    char why[96] = "";
+    if (source->unpack_bytes > 0) {
+        (void)snprintf(why, sizeof(why),
+                       "packed files are cut up to %.6g MiB of text in all, and here is more; ",
+                       (double)source->unpack_bytes / (1u << 20));
+    }
+    (void)snprintf(text, n_room,
+                   "%" PRIu32 " of %" PRIu32 " file%s can be read by one worker at a time only, "
+                   "from '%.80s' on: %sunpack them, or split them into more files",
+                   n, source->n_files, source->n_files == 1 ? "" : "s", first, why);
+    return n;
 }

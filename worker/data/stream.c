@@ -16,6 +16,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "data/texts.h"
 
 #define GZIP_ONLY (MAX_WBITS + 16) /* inflateInit2: a gzip wrapper, check its CRC. */
 
@@ -23,7 +24,7 @@ struct ps_stream {
     struct ps_mem *mem;
     const struct ps_source_file *file; /* Borrowed; NULL: stopped. */
     int fd;
-    uint64_t offset; /* Of the next byte to be read from the disk. */
+    uint64_t offset; /* Of the next byte to be read from the disk or from memory. */
     uint8_t *packed; /* [PS_STREAM_BYTES], from the first packed file on. */
     size_t n_packed; /* Bytes in it, */
     size_t n_used;   /* of which so many are unpacked. */
@@ -121,6 +122,11 @@ enum ps_status ps_stream_start(struct ps_stream *stream, const struct ps_source_
 {
     PS_ASSERT(offset == 0 || file->packing == PS_PACKING_NONE);
     ps_stream_stop(stream);
+    if (file->texts != NULL) {
+        stream->file = file;
+        stream->offset = offset;
+        return PS_OK;
+    }
     stream->fd = open(file->path, O_RDONLY | O_CLOEXEC);
     if (stream->fd < 0) {
         return ps_fail(err, errno == ENOENT ? PS_ERR_NOT_FOUND : PS_ERR_IO, "cannot open '%s': %s",
@@ -245,11 +251,26 @@ static enum ps_status read_packed(struct ps_stream *stream, void *to, size_t n_r
     }
 }
 
+/* Bytes of a text in memory; 0 at the end. */
+static size_t read_text(struct ps_stream *stream, void *to, size_t n_room)
+{
+    const struct ps_source_file *file = stream->file;
+    uint64_t n_left = stream->offset < file->n_bytes ? file->n_bytes - stream->offset : 0;
+    size_t n = n_left < n_room ? (size_t)n_left : n_room;
+    ps_texts_copy(file->texts, file->at + stream->offset, to, n);
+    stream->offset += n;
+    return n;
+}
+
 enum ps_status ps_stream_read(struct ps_stream *stream, void *to, size_t n_room, size_t *ret_n,
                               struct ps_error *err)
 {
     PS_ASSERT(stream->file != NULL);
     PS_ASSERT(n_room > 0);
+    if (stream->file->texts != NULL) {
+        *ret_n = read_text(stream, to, n_room);
+        return PS_OK;
+    }
     return stream->file->packing == PS_PACKING_NONE ? read_disk(stream, to, n_room, ret_n, err)
                                                     : read_packed(stream, to, n_room, ret_n, err);
 }

@@ -1,7 +1,8 @@
 #ifndef PS_WORKER_DATA_STREAM_H
 #define PS_WORKER_DATA_STREAM_H
 /*
- * data/stream.h — the bytes of one file in order, unpacked on the way, in bounded memory.
+ * data/stream.h — the bytes of one file in order, unpacked on the way, in bounded memory; from the
+ * disk, or from memory if the source has its text there.
  *
  * One thread at a time. Buffers are kept from file to file. zstd's own window (at most
  * 2^PS_ZSTD_WINDOW_LOG_MAX bytes) is allocated by that library and not counted.

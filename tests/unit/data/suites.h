@@ -11,6 +11,7 @@ Suite *suite_dataset(void);
 Suite *suite_data(void);
 Suite *suite_decimal(void);
 Suite *suite_source(void);
+Suite *suite_unpack(void);
 Suite *suite_lines(void);
 Suite *suite_libsvm(void);
 Suite *suite_csv(void);

@@ -35,12 +35,13 @@ static void teardown(void)
     temp_folder_remove(&folder);
 }
 
+/* A packed file stays packed. */
 static struct ps_source *put(const void *bytes, size_t n_bytes)
 {
     struct ps_source *source = NULL;
     struct ps_error err = {0};
     temp_folder_put(&folder, "file", bytes, n_bytes);
-    ck_assert_msg(ps_source_open(NULL, path, &source, &err) == PS_OK, "%s", err.text);
+    ck_assert_msg(ps_source_open_within(NULL, path, 0, &source, &err) == PS_OK, "%s", err.text);
     return source;
 }
 
@@ -110,7 +111,7 @@ START_TEST(the_lines_are_the_same_wherever_the_file_is_cut)
 }
 END_TEST
 
-START_TEST(packed_files_are_read_in_one_part)
+START_TEST(a_file_that_stays_packed_is_read_in_one_part)
 {
     static const char text[] = "a\nbc\r\nd";
     uint8_t packed[512];
@@ -141,7 +142,7 @@ START_TEST(packed_files_are_read_in_one_part)
 }
 END_TEST
 
-START_TEST(damage_in_a_packed_file_is_told)
+START_TEST(damage_in_a_file_that_stays_packed_is_told)
 {
     char text[4096];
     for (size_t i = 0; i < sizeof(text); i++) {
@@ -317,8 +318,8 @@ Suite *suite_lines(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, the_lines_are_the_same_wherever_the_file_is_cut, 0,
                         (int)PS_ARRAY_LEN(texts));
-    tcase_add_loop_test(tcase, packed_files_are_read_in_one_part, 0, 4);
-    tcase_add_loop_test(tcase, damage_in_a_packed_file_is_told, 0, 2);
+    tcase_add_loop_test(tcase, a_file_that_stays_packed_is_read_in_one_part, 0, 4);
+    tcase_add_loop_test(tcase, damage_in_a_file_that_stays_packed_is_told, 0, 2);
     tcase_add_loop_test(tcase, long_lines_are_whole_and_too_long_ones_a_fault, 0, 6);
     tcase_add_test(tcase, a_message_names_the_line_of_the_file_from_any_part);
     tcase_add_test(tcase, a_file_that_became_shorter_is_told);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/attr.h"
+#include "base/limits.h"
 #include "base/mem.h"
 #include "data/source.h"
 #include "lib/test_main.h"
@@ -72,9 +73,11 @@ START_TEST(files_are_found_in_their_order)
     for (uint32_t i = 0; i < source->n_files; i++) {
         strncat(names, i > 0 ? " " : "", sizeof(names) - strlen(names) - 1);
         strncat(names, source->files[i].name, sizeof(names) - strlen(names) - 1);
-        ck_assert_int_eq(source->files[i].packing, strcmp(source->files[i].name, "d.gz") == 0
-                                                       ? PS_PACKING_GZIP
-                                                       : PS_PACKING_NONE);
+        bool packed = strcmp(source->files[i].name, "d.gz") == 0;
+        ck_assert_uint_eq(source->files[i].n_bytes, 2);
+        ck_assert_int_eq(packed, source->files[i].n_disk > 2);
+        ck_assert_int_eq(packed, source->files[i].texts != NULL);
+        ck_assert_int_eq(source->files[i].packing, PS_PACKING_NONE);
     }
     ck_assert_msg(strncmp(names, finds[_i].names, strlen(names)) == 0, "'%s'", names);
     ps_source_close(source);
@@ -136,7 +139,10 @@ START_TEST(parts_cover_every_byte_once)
     temp_folder_put_gzip(&folder, "d", (const uint8_t *)"12345\n", 6);
     put("e", "12345\n");
     struct ps_source *source = NULL;
-    ck_assert_int_eq(open_at(NULL, "@", &source, NULL), PS_OK);
+    /* Once with "d" unpacked, once as it is. */
+    ck_assert_int_eq(
+        ps_source_open_within(NULL, folder.path, _i == 0 ? PS_UNPACK_BYTES : 0, &source, NULL),
+        PS_OK);
     for (uint64_t part_bytes = 1; part_bytes < 40; part_bytes++) {
         uint64_t n = ps_source_parts(source, part_bytes);
         uint32_t file = 0;
@@ -222,7 +228,7 @@ Suite *suite_source(void)
     tcase_add_loop_test(tcase, files_are_found_in_their_order, 0, (int)PS_ARRAY_LEN(finds));
     tcase_add_loop_test(tcase, what_cannot_be_read_is_refused_by_name, 0,
                         (int)PS_ARRAY_LEN(refusals));
-    tcase_add_test(tcase, parts_cover_every_byte_once);
+    tcase_add_loop_test(tcase, parts_cover_every_byte_once, 0, 2);
     tcase_add_test(tcase, the_hash_knows_names_sizes_and_order_but_no_folders);
     tcase_add_test(tcase, every_refused_allocation_is_reported_and_leaves_nothing);
     suite_add_tcase(suite, tcase);
