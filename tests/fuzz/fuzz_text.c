@@ -142,6 +142,25 @@ static void read_thrice(struct input input, uint64_t part_bytes)
     ps_mem_free(text);
 }
 
+/* Read as a stream, a packed file has the same rows as unpacked in memory. */
+static void read_streamed(struct input input, const char *path)
+{
+    struct ps_rows rows[2];
+    struct ps_source *streamed = NULL;
+    for (size_t i = 0; i < 2; i++) {
+        ps_rows_init(&rows[i], NULL);
+    }
+    enum ps_status status = read_all(&input, &rows[0]);
+    PS_ASSERT(ps_source_open_within(NULL, path, 0, &streamed, NULL) == PS_OK);
+    input.source = streamed;
+    PS_ASSERT(read_all(&input, &rows[1]) == status);
+    PS_ASSERT(status != PS_OK || same(&rows[0], &rows[1]));
+    for (size_t i = 0; i < 2; i++) {
+        ps_rows_deinit(&rows[i]);
+    }
+    ps_source_close(streamed);
+}
+
 void fuzz_text(const char *format, const uint8_t *data, size_t n_bytes)
 {
     if (n_bytes < 2) {
@@ -173,11 +192,14 @@ void fuzz_text(const char *format, const uint8_t *data, size_t n_bytes)
     if (status == PS_OK) {
         PS_ASSERT(strchr(description->said, '\n') == NULL);
         (void)!ps_learn_check(NULL, source, description, NULL);
-        read_thrice((struct input){.source = source,
-                                   .description = description,
-                                   .part_bytes = UINT64_MAX,
-                                   .label_optional = (data[0] & 32) != 0},
-                    1 + data[0] % 23);
+        struct input input = {.source = source,
+                              .description = description,
+                              .part_bytes = UINT64_MAX,
+                              .label_optional = (data[0] & 32) != 0};
+        read_thrice(input, 1 + data[0] % 23);
+        if (source->texts != NULL) {
+            read_streamed(input, path);
+        }
     } else {
         PS_ASSERT(err.text[0] != '\0' && strchr(err.text, '\n') == NULL);
     }
