@@ -48,7 +48,7 @@ static enum ps_status data_open(struct ps_mem *mem, struct data *data, struct ps
     struct ps_learn_options options = {
         .mem = mem, .task = PS_TASK_VALUE, .format = "libsvm", .max_bad_rows = UINT64_MAX};
     *data = (struct data){0};
-    enum ps_status status = ps_source_open(mem, folder.path, &data->source, err);
+    enum ps_status status = ps_source_open_within(mem, folder.path, 0, &data->source, err);
     return status == PS_OK ? ps_learn(data->source, &options, &data->description, err) : status;
 }
 

@@ -51,7 +51,7 @@ static enum ps_status plan_it(struct ps_feed_plan *plan, bool learnt, struct ps_
     struct ps_learn_options options = {.task = PS_TASK_VALUE, .format = "libsvm"};
     struct ps_source *source = NULL;
     struct ps_description *description = NULL;
-    ck_assert_int_eq(ps_source_open(NULL, folder.path, &source, NULL), PS_OK);
+    ck_assert_int_eq(ps_source_open_within(NULL, folder.path, 0, &source, NULL), PS_OK);
     if (learnt) {
         ck_assert_int_eq(ps_learn(source, &options, &description, NULL), PS_OK);
     } else {
@@ -159,7 +159,7 @@ START_TEST(a_source_that_went_away_is_told)
 {
     put_lines("a", 1);
     struct ps_source *source = NULL;
-    ck_assert_int_eq(ps_source_open(NULL, folder.path, &source, NULL), PS_OK);
+    ck_assert_int_eq(ps_source_open_within(NULL, folder.path, 0, &source, NULL), PS_OK);
     ck_assert_int_eq(unlink(source->files[0].path), 0);
     struct ps_description *description = ps_description_create(NULL);
     ck_assert_ptr_nonnull(description);
