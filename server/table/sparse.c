@@ -8,8 +8,8 @@
 #include "base/rng.h"
 #include "table/sparse_impl.h"
 
-#define AHEAD_HASH      16u /* Keys between asking for an index entry and using the row. */
-#define AHEAD_ROW       8u  /* Keys between asking for a row and using it. */
+#define FIND_BLOCK      16u              /* Keys whose memory is asked for at once. */
+#define FIND_RING       (4 * FIND_BLOCK) /* A power of two: keys between hash and use. */
 #define LINE_BYTES      64u
 #define FETCH_BYTES_MAX 256u /* Of a row, ahead of its use; the machine goes on by itself. */
 #define ADMIT_STREAM    UINT64_C(0x61646d6974) /* Apart from the streams of initial values. */
@@ -90,9 +90,11 @@ void ps_sparse_destroy(struct ps_sparse *sparse)
 /* ---- Finding rows --------------------------------------------------------------------------- */
 
 /*
- * A walk over keys and their rows. Each step asks for the index entry of a key far ahead and for
- * the row of one less far ahead, so that the misses of many keys overlap. Rows may be added to the
- * index during a walk, not removed.
+ * A walk over keys and their rows, in blocks: while one block of keys is used, the rows of the next
+ * and the index entries of the one behind it are on their way. A block is asked for in loops of few
+ * instructions, since the machine waits at a prefetch whose page it has to look up, and overlaps
+ * only such waits as it sees at the same time. Rows may be added to the index during a walk, not
+ * removed.
  */
 struct finder {
     const struct ps_sparse *sparse;
@@ -102,8 +104,8 @@ struct finder {
     uint32_t n_fetched;
     uint32_t at;
     size_t n_fetch_bytes; /* Of a row. */
-    struct ps_index_probe probes[AHEAD_HASH];
-    uint32_t rows[AHEAD_HASH];
+    struct ps_index_probe probes[FIND_RING];
+    uint32_t rows[FIND_RING];
 };
 
 static struct finder find(const struct ps_sparse *sparse, const uint64_t *keys, uint32_t n,
@@ -127,24 +129,42 @@ static inline __attribute__((always_inline)) void fetch_row(const struct ps_spar
     __builtin_prefetch(start + n_bytes - 1);
 }
 
-/* The row of the next key, or PS_INDEX_NONE. */
-static uint32_t find_next(struct finder *f, uint32_t *ret_hash)
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Ask for what the next blocks need. */
+static void fetch_blocks(struct finder *f)
 {
     const struct ps_sparse *sparse = f->sparse;
-    for (; f->n_hashed < f->n && f->n_hashed < f->at + AHEAD_HASH; f->n_hashed++) {
+    uint32_t hash_end = least(f->n, f->at + 3 * FIND_BLOCK);
+    uint32_t row_end = least(f->n, f->at + 2 * FIND_BLOCK);
+    uint32_t first = f->n_fetched;
+    for (; f->n_hashed < hash_end; f->n_hashed++) {
         uint32_t hash = ps_index_hash(&sparse->index, f->keys[f->n_hashed]);
-        f->probes[f->n_hashed % AHEAD_HASH] = ps_index_begin(&sparse->index, hash);
+        f->probes[f->n_hashed % FIND_RING] = ps_index_begin(&sparse->index, hash);
     }
-    for (; f->n_fetched < f->n && f->n_fetched < f->at + AHEAD_ROW; f->n_fetched++) {
-        uint32_t row = ps_index_candidate(&f->probes[f->n_fetched % AHEAD_HASH]);
-        f->rows[f->n_fetched % AHEAD_HASH] = row;
-        if (row != PS_INDEX_NONE) {
-            fetch_row(sparse, row, f->n_fetch_bytes);
+    for (; f->n_fetched < row_end; f->n_fetched++) {
+        f->rows[f->n_fetched % FIND_RING] =
+            ps_index_candidate(&f->probes[f->n_fetched % FIND_RING]);
+    }
+    for (uint32_t i = first; i < row_end; i++) {
+        if (f->rows[i % FIND_RING] != PS_INDEX_NONE) {
+            fetch_row(sparse, f->rows[i % FIND_RING], f->n_fetch_bytes);
         }
     }
-    struct ps_index_probe *probe = &f->probes[f->at % AHEAD_HASH];
-    uint32_t row = f->rows[f->at % AHEAD_HASH];
-    while (row != PS_INDEX_NONE && ps_row_key(ps_row_in(sparse, row)) != f->keys[f->at]) {
+}
+
+/* The row of the next key, or PS_INDEX_NONE. */
+static inline uint32_t find_next(struct finder *f, uint32_t *ret_hash)
+{
+    if (f->at % FIND_BLOCK == 0) {
+        fetch_blocks(f);
+    }
+    struct ps_index_probe *probe = &f->probes[f->at % FIND_RING];
+    uint32_t row = f->rows[f->at % FIND_RING];
+    while (row != PS_INDEX_NONE && ps_row_key(ps_row_in(f->sparse, row)) != f->keys[f->at]) {
         row = ps_index_candidate(probe);
     }
     *ret_hash = probe->hash;
