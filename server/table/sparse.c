@@ -374,17 +374,18 @@ void ps_sparse_sweep(struct ps_sparse *sparse, uint32_t n_rows)
     for (uint32_t n_seen = 0; n_seen < n_rows && n_seen < n_all;) {
         uint64_t at = sparse->sweep_at < n_all ? sparse->sweep_at : 0;
         uint32_t number = (uint32_t)(at >> page_bits);
-        uint64_t end = (uint64_t)(number + 1) << page_bits;
+        uint64_t next = (uint64_t)(number + 1) << page_bits;
         const struct ps_sparse_page *page = &sparse->pages[number];
+        uint64_t end = ((uint64_t)number << page_bits) + page->n_rows;
         if (page->page == NULL || (page->lent && ps_page_shared(page->page))) {
             n_seen++; /* Passed over, its rows uncounted. */
-            sparse->sweep_at = end;
+            sparse->sweep_at = next;
             continue;
         }
         for (; at < end && n_seen < n_rows; at++, n_seen++) {
             sweep_row(sparse, (uint32_t)at);
         }
-        sparse->sweep_at = at;
+        sparse->sweep_at = at < end ? at : next;
         if (at == end) {
             ps_sparse_drop_empty(sparse, number);
         }
@@ -433,12 +434,12 @@ void ps_sparse_put_rest(struct ps_sparse *sparse, uint32_t clock, uint32_t aged,
 struct ps_sparse_stats ps_sparse_stats(const struct ps_sparse *sparse)
 {
     struct ps_sparse_stats stats = sparse->stats;
-    uint64_t n_pages = 0;
+    uint64_t n_rows = 0;
     for (uint32_t i = 0; i < sparse->n_pages; i++) {
-        n_pages += sparse->pages[i].page != NULL ? 1 : 0;
+        n_rows += sparse->pages[i].n_rows;
         stats.n_rows += sparse->pages[i].n_live;
     }
-    size_t page_bytes = (size_t)sparse->shape.row_floats * sizeof(float) << sparse->shape.page_bits;
-    stats.n_bytes = n_pages * page_bytes + ps_index_bytes(&sparse->index) + sparse->admit.n_bytes;
+    stats.n_bytes = n_rows * sparse->shape.row_floats * sizeof(float) +
+                    ps_index_bytes(&sparse->index) + sparse->admit.n_bytes;
     return stats;
 }

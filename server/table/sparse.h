@@ -48,7 +48,7 @@ struct ps_sparse_shape {
     uint32_t width;
     uint32_t state_per_elem;
     uint32_t row_floats; /* From one row to the next. */
-    uint32_t page_bits;  /* A page has 1 << page_bits rows. */
+    uint32_t page_bits;  /* A page has at most 1 << page_bits rows. */
     uint32_t expire_after;
 };
 
@@ -68,6 +68,7 @@ struct ps_sparse_page {
     float *rows;          /* Its memory, here to spare a cache miss. */
     struct ps_page *page; /* NULL: given up; the number waits to be used again. */
     bool lent;            /* Somebody may borrow it: only then the page is asked. */
+    uint32_t n_rows;      /* That there is memory for. */
     uint32_t n_live;
     uint32_t first_free; /* Row in the page + 1; 0: none. Goes on in the key of the free row. */
     uint32_t before;     /* Neighbours in the list of pages with free rows, number + 1. */
@@ -112,6 +113,7 @@ struct ps_sparse {
     uint32_t n_pages_room;
     uint32_t first_open;   /* Page with free rows, number + 1; 0: none. */
     uint32_t first_vacant; /* Number without a page + 1; the next one is in `after`. */
+    uint32_t short_page;   /* The page that has less than all of its rows, number + 1; 0: none. */
     uint64_t n_free;       /* Free rows in all pages. */
     uint64_t n_promised;   /* Of these, claimed. */
     uint32_t clock;        /* The highest of any push. */

@@ -3,7 +3,7 @@
 
 #include "base/assert.h"
 
-#define BITS_MIN       8u  /* 2 KiB: a slot of a small table costs no more. */
+#define BITS_MIN       6u  /* 512 bytes: a slot of a small table costs no more. */
 #define BITS_MAX       31u /* Below 32, so that hashes have a bit to spare. */
 #define CHUNK_BITS_MAX 13u /* 64 KiB: what one call may have to clear. */
 #define WORK_BASE      64u /* Entries made or moved by a call, whatever it promises. */

@@ -7,8 +7,10 @@
 
 #define PAGE_BYTES       (256u << 10) /* Copied as a whole when it is written while borrowed. */
 #define PAGE_BITS_MIN    6u           /* 64 rows, however wide. */
-#define PAGE_BITS_MAX    12u          /* 4,096 rows: an almost empty slot takes one page. */
-#define PAGES_FIRST_ROOM 4u
+#define PAGE_BITS_MAX    12u          /* 4,096 rows: beyond it larger pages save nothing. */
+#define PAGE_FIRST_ROWS  8u           /* A slot with one key has so many. */
+#define PAGE_PARTS       4u           /* Later pages begin with one in so many of their rows. */
+#define PAGES_FIRST_ROOM 1u
 
 struct ps_sparse_shape ps_sparse_shape_of(const struct ps_sparse_spec *spec)
 {
@@ -81,11 +83,38 @@ static bool have_number(struct ps_sparse *sparse, enum ps_page_budget budget)
     return true;
 }
 
-static bool add_page(struct ps_sparse *sparse, enum ps_page_budget budget)
+/* Rows `from` to the page's last are free, and come before those that are free already. */
+static void free_rows(const struct ps_sparse *sparse, struct ps_sparse_page *page, uint32_t from)
 {
-    uint32_t n_rows = rows_per_page(sparse);
+    for (uint32_t nth = from; nth < page->n_rows; nth++) {
+        uint32_t *head = ps_row_head(page->rows + (size_t)nth * sparse->shape.row_floats);
+        head[PS_ROW_KEY] = nth + 1 < page->n_rows ? nth + 2 : page->first_free;
+        head[PS_ROW_KEY_HIGH] = 0;
+        head[PS_ROW_T] = 0;
+        head[PS_ROW_TOUCHED] = 0;
+    }
+    page->first_free = from + 1;
+}
+
+/* Rows that a page is to have which needs `n`: a power of two, as many as a page may have at most. */
+static uint32_t rows_for(const struct ps_sparse *sparse, uint32_t least, uint64_t n)
+{
+    uint32_t n_max = rows_per_page(sparse);
+    uint32_t n_rows = least < n_max ? least : n_max;
+    while (n_rows < n_max && n_rows < n) {
+        n_rows *= 2;
+    }
+    return n_rows;
+}
+
+/* Add a page that is to bring `n` free rows, or as many of them as a page has. */
+static bool add_page(struct ps_sparse *sparse, uint64_t n, enum ps_page_budget budget)
+{
+    uint32_t n_max = rows_per_page(sparse);
+    uint32_t least = sparse->n_pages == 0 ? PAGE_FIRST_ROWS : n_max / PAGE_PARTS;
+    uint32_t n_rows = rows_for(sparse, least, n);
     bool heap = false;
-    if (sparse->first_vacant == 0 && sparse->n_pages >= PS_SPARSE_ROWS_MAX / n_rows) {
+    if (sparse->first_vacant == 0 && sparse->n_pages >= PS_SPARSE_ROWS_MAX / n_max) {
         return false;
     }
     if (!have_number(sparse, budget)) {
@@ -96,13 +125,6 @@ static bool add_page(struct ps_sparse *sparse, enum ps_page_budget budget)
     if (page == NULL) {
         return false;
     }
-    for (uint32_t nth = 0; nth < n_rows; nth++) {
-        uint32_t *head = ps_row_head(page->weights + (size_t)nth * sparse->shape.row_floats);
-        head[PS_ROW_KEY] = nth + 1 < n_rows ? nth + 2 : 0;
-        head[PS_ROW_KEY_HIGH] = 0;
-        head[PS_ROW_T] = 0;
-        head[PS_ROW_TOUCHED] = 0;
-    }
     uint32_t number = sparse->n_pages;
     if (sparse->first_vacant != 0) {
         number = sparse->first_vacant - 1;
@@ -111,9 +133,41 @@ static bool add_page(struct ps_sparse *sparse, enum ps_page_budget budget)
         sparse->n_pages++;
     }
     sparse->pages[number] =
-        (struct ps_sparse_page){.rows = page->weights, .page = page, .first_free = 1};
+        (struct ps_sparse_page){.rows = page->weights, .page = page, .n_rows = n_rows};
+    free_rows(sparse, &sparse->pages[number], 0);
     sparse->n_free += n_rows;
+    sparse->short_page = n_rows < n_max ? number + 1 : 0;
     open_page(sparse, number);
+    return true;
+}
+
+/* Let the last page have `n` more free rows, or as many of them as it can. Its rows stay where they
+ * are: copied, under the same numbers. */
+static bool lengthen(struct ps_sparse *sparse, uint64_t n, enum ps_page_budget budget)
+{
+    uint32_t number = sparse->short_page - 1;
+    struct ps_sparse_page *page = &sparse->pages[number];
+    struct ps_page *old = page->page;
+    uint32_t n_before = page->n_rows;
+    uint32_t n_rows = rows_for(sparse, 2 * n_before, n_before + n);
+    bool heap = false;
+    struct ps_page *longer =
+        ps_page_make(sparse->pool, n_rows * sparse->shape.row_floats, budget, &heap);
+    if (longer == NULL) {
+        return false;
+    }
+    memcpy(longer->weights, old->weights, old->n * sizeof(float));
+    ps_page_disown(old);
+    if (page->first_free == 0) {
+        open_page(sparse, number);
+    }
+    page->page = longer;
+    page->rows = longer->weights;
+    page->n_rows = n_rows;
+    page->lent = false;
+    free_rows(sparse, page, n_before);
+    sparse->n_free += n_rows - n_before;
+    sparse->short_page = n_rows < rows_per_page(sparse) ? number + 1 : 0;
     return true;
 }
 
@@ -130,9 +184,12 @@ void ps_sparse_drop_pages(struct ps_sparse *sparse)
 void ps_sparse_drop_empty(struct ps_sparse *sparse, uint32_t number)
 {
     struct ps_sparse_page *page = &sparse->pages[number];
-    uint32_t n_rows = rows_per_page(sparse);
+    uint32_t n_rows = page->n_rows;
     if (page->n_live > 0 || sparse->n_free < sparse->n_promised + n_rows) {
         return;
+    }
+    if (sparse->short_page == number + 1) {
+        sparse->short_page = 0;
     }
     close_page(sparse, number);
     ps_page_disown(page->page);
@@ -168,7 +225,9 @@ bool ps_sparse_have_free(struct ps_sparse *sparse, uint64_t n, enum ps_page_budg
 {
     uint64_t n_wanted = sparse->n_promised + n;
     while (sparse->n_free < n_wanted) {
-        if (!add_page(sparse, budget)) {
+        uint64_t n_missing = n_wanted - sparse->n_free;
+        if (!(sparse->short_page != 0 ? lengthen(sparse, n_missing, budget)
+                                      : add_page(sparse, n_missing, budget))) {
             return false;
         }
     }
@@ -177,7 +236,7 @@ bool ps_sparse_have_free(struct ps_sparse *sparse, uint64_t n, enum ps_page_budg
         if (!ps_sparse_make_writable(sparse, at - 1, budget)) {
             return false;
         }
-        n_found += rows_per_page(sparse) - sparse->pages[at - 1].n_live;
+        n_found += sparse->pages[at - 1].n_rows - sparse->pages[at - 1].n_live;
         at = sparse->pages[at - 1].after;
     }
     return true;

@@ -71,14 +71,17 @@ static bool wanted(const struct ps_sparse_view *view, const float *row, bool ski
 static uint64_t collect(const struct ps_sparse_view *view, bool skip_zeros, struct item *items)
 {
     uint64_t n = 0;
-    uint32_t n_all = view->n_pages << view->shape.page_bits;
-    for (uint32_t at = 0; at < n_all; at++) {
-        const float *row = row_at(view, at);
-        if (wanted(view, row, skip_zeros)) {
-            if (items != NULL) {
-                items[n] = (struct item){.key = ps_row_key(row), .row = at};
+    for (uint32_t i = 0; i < view->n_pages; i++) {
+        uint32_t first = i << view->shape.page_bits;
+        uint32_t n_rows = view->pages[i]->n / view->shape.row_floats;
+        for (uint32_t at = first; at < first + n_rows; at++) {
+            const float *row = row_at(view, at);
+            if (wanted(view, row, skip_zeros)) {
+                if (items != NULL) {
+                    items[n] = (struct item){.key = ps_row_key(row), .row = at};
+                }
+                n++;
             }
-            n++;
         }
     }
     return n;
