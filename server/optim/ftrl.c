@@ -7,10 +7,10 @@
  *   w <- 0                                                          where |z| <= l1
  *        -(z - sign(z) * l1) / ((beta + sqrt(q)) / rate + l2)       elsewhere
  *
- * The weight follows from z and q and is kept beside them, so that reading needs no rule. That
- * holds for one rate: a schedule also shrinks what was learnt before. l1 and l2 act in this closed
- * form only. The first update begins with the z that gives the weights as they stand (0 for 0), so
- * that random first weights survive.
+ * The weight follows from z and q: sparse tables derive it on read, dense ones keep it beside them,
+ * so that reading needs no rule. It follows with one rate: a schedule also changes what was learnt
+ * before. l1 and l2 act in this closed form only. The first update begins with the z that gives the
+ * weights as they stand (0 for 0), so that random first weights survive.
  * Source: McMahan et al., "Ad Click Prediction: a View from the Trenches", KDD (2013).
  */
 #include <math.h>
@@ -45,14 +45,30 @@ static void begin(const struct ps_optim_step *step, const float *in, float *z, s
     }
 }
 
+/* In line, to be vectorised; in the same words for both who need it, to be the same bits. */
+static inline float weight(float z, float root, float rate, const struct ps_optim_params *params)
+{
+    float beyond = fabsf(z) - params->l1;
+    float size = (beyond > 0.0f ? beyond : 0.0f) / ((params->beta + root) / rate + params->l2);
+    return z > 0.0f ? 0.0f - size : size;
+}
+
+static void ftrl_derive(const struct ps_optim_params *params, float rate, float *out,
+                        const float *state, size_t stride, size_t n)
+{
+    const struct ps_optim_params fixed = *params;
+    PS_VECTOR_LOOP
+    for (size_t i = 0; i < n; i++) {
+        out[i] = weight(state[i], sqrtf(state[stride + i]), rate, &fixed);
+    }
+}
+
 static void ftrl_apply(const struct ps_optim_step *step, float *out, const float *in, float *state,
                        const uint8_t *grad, size_t n)
 {
     const float rate = step->rate;
     const float scale = step->scale;
-    const float l1 = step->params->l1;
-    const float l2 = step->params->l2;
-    const float beta = step->params->beta;
+    const struct ps_optim_params params = *step->params;
     float *zs = state;
     float *qs = state + step->stride;
     if (step->t == 1) {
@@ -68,11 +84,9 @@ static void ftrl_apply(const struct ps_optim_step *step, float *out, const float
         /* The difference of the roots, without the digits that subtracting them would lose. */
         float sigma = square / (sum > 0.0f ? sum : 1.0f) / rate;
         float z = zs[i] + g - sigma * in[i];
-        float beyond = fabsf(z) - l1;
-        float size = (beyond > 0.0f ? beyond : 0.0f) / ((beta + root) / rate + l2);
         zs[i] = z;
         qs[i] = q;
-        out[i] = z > 0.0f ? 0.0f - size : size;
+        out[i] = weight(z, root, rate, &params);
     }
 }
 
@@ -85,4 +99,5 @@ const struct ps_optim ps_optim_ftrl = {
     .defaults = {.lr = 0.1f, .beta = 1.0f},
     .check = ftrl_check,
     .apply = ftrl_apply,
+    .derive = ftrl_derive,
 };

@@ -72,6 +72,16 @@ struct ps_optim {
      */
     void (*apply)(const struct ps_optim_step *step, float *out, const float *in, float *state,
                   const uint8_t *grad, size_t n);
+
+    /**
+     * The weights that follow from the state after at least one update: to the bit what `apply`
+     * has left, if the rate is the same. NULL: they do not follow.
+     *
+     * @param out    weights [n], of the elements of a run
+     * @param state  as above; read only
+     */
+    void (*derive)(const struct ps_optim_params *params, float rate, float *out, const float *state,
+                   size_t stride, size_t n);
 };
 
 /** The rule called `name`, or NULL. */

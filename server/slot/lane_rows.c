@@ -27,6 +27,13 @@ bool ps_lane_rows_here(const struct ps_lane *lane, uint32_t table, uint32_t slot
     return rows_of(lane, table, slot) != NULL;
 }
 
+/* Where a rule's weights follow from its state, rows do without them. */
+static void derive(const void *of, float rate, const float *state, uint32_t width, float *out)
+{
+    const struct ps_table_info *info = of;
+    info->optim->derive(&info->params, rate, out, state, width, width);
+}
+
 enum ps_status ps_lane_rows_make(struct ps_lane *lane, uint32_t table, struct ps_error *err)
 {
     const struct ps_table_info *info = &lane->options.catalogue->tables[table];
@@ -46,6 +53,9 @@ enum ps_status ps_lane_rows_make(struct ps_lane *lane, uint32_t table, struct ps
         }
         struct ps_sparse_spec spec = info->rows;
         spec.index_seed = ps_rng_at(lane->options.index_seed, table, slot);
+        if (info->optim->derive != NULL) {
+            spec.formula = (struct ps_sparse_formula){.weights = derive, .of = info};
+        }
         enum ps_status status =
             ps_sparse_create(&spec, lane->options.mem, &lane->rows[table]->slots[slot], err);
         if (status != PS_OK) {
@@ -148,6 +158,7 @@ void ps_lane_rows_apply(struct ps_lane *lane, uint32_t slot, const struct ps_rec
                                       .n = (uint32_t)n,
                                       .grads = ps_cursor_split(&values, n * row_bytes),
                                       .clock = push->clock,
+                                      .rate = push->rate,
                                       .rule = &rule.rule};
         ps_sparse_update(sparse, &rows);
     }

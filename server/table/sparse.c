@@ -24,6 +24,9 @@ enum ps_status ps_sparse_check(const struct ps_sparse_spec *spec, struct ps_erro
         return ps_fail(err, PS_ERR_INVALID, "%" PRIu32 " state values per weight, more than %u",
                        spec->state_per_elem, PS_ROW_STATE_MAX);
     }
+    if (spec->formula.weights != NULL && spec->state_per_elem == 0) {
+        return ps_fail(err, PS_ERR_INVALID, "weights follow from a state that rows do not have");
+    }
     if (!ps_init_valid(&spec->init)) {
         return ps_fail(err, PS_ERR_INVALID, "initialiser %d with scale %g cannot be used",
                        (int)spec->init.kind, (double)spec->init.scale);
@@ -57,9 +60,9 @@ enum ps_status ps_sparse_create(const struct ps_sparse_spec *spec, struct ps_mem
     sparse->spec = *spec;
     sparse->mem = mem;
     sparse->shape = ps_sparse_shape_of(spec);
-    sparse->straddler = ps_mem_array(mem, PS_MEM_PAGES, spec->width, sizeof(float));
+    sparse->scratch = ps_mem_array(mem, PS_MEM_PAGES, 2 * (size_t)spec->width, sizeof(float));
     sparse->pool = ps_page_pool_create(mem, sparse->shape.row_floats << sparse->shape.page_bits, 0);
-    if (sparse->straddler == NULL || sparse->pool == NULL ||
+    if (sparse->scratch == NULL || sparse->pool == NULL ||
         !ps_index_init(&sparse->index, spec->index_seed, mem)) {
         goto no_memory;
     }
@@ -83,7 +86,7 @@ void ps_sparse_destroy(struct ps_sparse *sparse)
     ps_page_pool_release(sparse->pool);
     ps_index_deinit(&sparse->index);
     ps_admit_deinit(&sparse->admit);
-    ps_mem_free(sparse->straddler);
+    ps_mem_free(sparse->scratch);
     ps_mem_free(sparse);
 }
 
@@ -194,13 +197,14 @@ static void init_weights(const struct ps_sparse *sparse, uint64_t key, float *we
 void ps_sparse_gather(const struct ps_sparse *sparse, const uint64_t *keys, uint32_t n, float *out)
 {
     size_t width = sparse->spec.width;
-    struct finder finder = find(sparse, keys, n, width);
+    bool kept = sparse->shape.n_kept > 0;
+    struct finder finder = find(sparse, keys, n, kept ? width : row_floats(sparse));
     uint32_t hash = 0;
     for (uint32_t i = 0; i < n; i++, out += width) {
         uint32_t at = find_next(&finder, &hash);
         const float *row = at == PS_INDEX_NONE ? NULL : ps_row_in(sparse, at);
         if (row != NULL && !expired(sparse, row)) {
-            memcpy(out, row + PS_ROW_HEAD, width * sizeof(float));
+            ps_row_weights(&sparse->shape, sparse->rate, row, out);
         } else {
             init_weights(sparse, keys[i], out);
         }
@@ -260,55 +264,97 @@ static bool admitted(struct ps_sparse *sparse, uint64_t key)
     return ps_admit_count(&sparse->admit, hash) >= sparse->spec.admit_after;
 }
 
-/* Make a row the first one of its key. */
-static void begin_row(const struct ps_sparse *sparse, uint64_t key, float *row)
+/* An update of one row. */
+struct change {
+    uint64_t key;
+    float *row;
+    bool begins; /* The key had no row, or one that has expired. */
+    const uint8_t *grad;
+};
+
+/* The row's head and first weights; `scratch` has them too. */
+static void begin_row(struct ps_sparse *sparse, const struct change *change)
 {
     size_t n_state = (size_t)sparse->spec.width * sparse->spec.state_per_elem;
-    uint32_t *head = ps_row_head(row);
-    head[PS_ROW_KEY] = (uint32_t)key;
-    head[PS_ROW_KEY_HIGH] = (uint32_t)(key >> 32);
+    uint32_t *head = ps_row_head(change->row);
+    head[PS_ROW_KEY] = (uint32_t)change->key;
+    head[PS_ROW_KEY_HIGH] = (uint32_t)(change->key >> 32);
     head[PS_ROW_T] = 0;
-    head[PS_ROW_TOUCHED] = 0;
-    init_weights(sparse, key, row + PS_ROW_HEAD);
-    memset(row + PS_ROW_HEAD + sparse->spec.width, 0, n_state * sizeof(float));
+    init_weights(sparse, change->key, sparse->scratch);
+    memcpy(change->row + PS_ROW_HEAD, sparse->scratch, sparse->shape.n_kept * sizeof(float));
+    memset(change->row + PS_ROW_HEAD + sparse->shape.n_kept, 0, n_state * sizeof(float));
 }
 
-/* The row of an admitted key, made if there is none; an expired one begins anew. */
-static float *row_for_update(struct ps_sparse *sparse, uint64_t key, uint32_t hash, uint32_t at)
+/* Does a row that has just begun stand as it began? `scratch` has its first weights. */
+static bool idle(const struct ps_sparse *sparse, const float *row)
 {
-    if (at == PS_INDEX_NONE) {
-        if (!admitted(sparse, key)) {
-            return NULL;
+    size_t n_state = (size_t)sparse->spec.width * sparse->spec.state_per_elem;
+    const float *state = ps_row_state(&sparse->shape, row);
+    for (size_t i = 0; i < n_state; i++) {
+        if (state[i] != 0.0f) {
+            return false;
         }
-        at = ps_sparse_take_row(sparse);
-        ps_index_insert(&sparse->index, hash, at);
-        begin_row(sparse, key, ps_row_in(sparse, at));
-        sparse->stats.n_created++;
-        return ps_row_in(sparse, at);
     }
+    return memcmp(row + PS_ROW_HEAD, sparse->scratch, sparse->shape.n_kept * sizeof(float)) == 0;
+}
+
+/* Apply a gradient. @return false when a row that begins has not come of it */
+static bool change_row(struct ps_sparse *sparse, const struct ps_sparse_push *push,
+                       const struct change *change)
+{
+    const struct ps_sparse_shape *shape = &sparse->shape;
+    float *state = change->row + PS_ROW_HEAD + shape->n_kept;
+    float *weights = shape->n_kept > 0 ? change->row + PS_ROW_HEAD : sparse->scratch;
+    uint32_t *head = ps_row_head(change->row);
+    if (change->begins) {
+        begin_row(sparse, change);
+    } else if (shape->n_kept == 0) {
+        ps_row_weights(shape, push->rate, change->row, weights);
+    }
+    head[PS_ROW_T] += head[PS_ROW_T] < UINT32_MAX ? 1 : 0;
+    push->rule->apply(push->rule, head[PS_ROW_T], weights, state, change->grad);
+    if (change->begins && idle(sparse, change->row)) {
+        return false;
+    }
+    head[PS_ROW_TOUCHED] = sparse->clock;
+    sparse->stats.n_updated++;
+    sparse->stats.n_created += change->begins ? 1 : 0;
+    return true;
+}
+
+/* Update a key that has no row. */
+static void update_new(struct ps_sparse *sparse, const struct ps_sparse_push *push,
+                       struct change *change, uint32_t hash)
+{
+    if (!admitted(sparse, change->key)) {
+        sparse->stats.n_dropped++;
+        return;
+    }
+    uint32_t at = ps_sparse_take_row(sparse);
+    change->row = ps_row_in(sparse, at);
+    change->begins = true;
+    if (change_row(sparse, push, change)) {
+        ps_index_insert(&sparse->index, hash, at);
+    } else {
+        ps_sparse_give_row(sparse, at);
+    }
+}
+
+/* Update a key that has one. If it has expired it begins anew; or stays expired, for the sweep. */
+static void update_known(struct ps_sparse *sparse, const struct ps_sparse_push *push,
+                         struct change *change, uint32_t at)
+{
     bool old = expired(sparse, ps_row_in(sparse, at));
-    if (old && !admitted(sparse, key)) {
-        return NULL;
+    if (old && !admitted(sparse, change->key)) {
+        sparse->stats.n_dropped++;
+        return;
     }
     bool writable = ps_sparse_make_writable(sparse, at >> sparse->shape.page_bits, PS_PAGE_BEYOND);
     PS_ASSERT(writable); /* Only for a page that was borrowed since it was reserved. */
-    if (old) {
-        begin_row(sparse, key, ps_row_in(sparse, at));
-        sparse->stats.n_created++;
-        sparse->stats.n_expired++;
-    }
-    return ps_row_in(sparse, at);
-}
-
-static void update_row(struct ps_sparse *sparse, struct ps_sparse_rule *rule, float *row,
-                       const uint8_t *grad)
-{
-    uint32_t *head = ps_row_head(row);
-    head[PS_ROW_T] += head[PS_ROW_T] < UINT32_MAX ? 1 : 0;
-    head[PS_ROW_TOUCHED] = sparse->clock;
-    float *weights = row + PS_ROW_HEAD;
-    rule->apply(rule, head[PS_ROW_T], weights, weights + sparse->spec.width, grad);
-    sparse->stats.n_updated++;
+    change->row = ps_row_in(sparse, at);
+    change->begins = old;
+    bool lives = change_row(sparse, push, change);
+    sparse->stats.n_expired += old && lives ? 1 : 0;
 }
 
 /* The next row of gradients; one that straddles slices is put together. */
@@ -320,7 +366,7 @@ static const uint8_t *next_grad(struct ps_sparse *sparse, struct ps_cursor *grad
     if (n == n_bytes) {
         return run;
     }
-    uint8_t *straddler = (uint8_t *)sparse->straddler;
+    uint8_t *straddler = (uint8_t *)(sparse->scratch + sparse->spec.width);
     PS_ASSERT(n > 0);
     memcpy(straddler, run, n);
     ps_cursor_copy(grads, straddler + n, n_bytes - n);
@@ -340,14 +386,14 @@ void ps_sparse_update(struct ps_sparse *sparse, const struct ps_sparse_push *pus
     uint32_t hash = 0;
     PS_ASSERT(grads.n_left >= (size_t)push->n * sparse->spec.width * sizeof(float));
     advance_clock(sparse, push->clock);
+    sparse->rate = push->rate;
     for (uint32_t i = 0; i < push->n; i++) {
         uint32_t at = find_next(&finder, &hash);
-        const uint8_t *grad = next_grad(sparse, &grads);
-        float *row = row_for_update(sparse, push->keys[i], hash, at);
-        if (row != NULL) {
-            update_row(sparse, push->rule, row, grad);
+        struct change change = {.key = push->keys[i], .grad = next_grad(sparse, &grads)};
+        if (at == PS_INDEX_NONE) {
+            update_new(sparse, push, &change, hash);
         } else {
-            sparse->stats.n_dropped++;
+            update_known(sparse, push, &change, at);
         }
     }
 }
@@ -392,42 +438,44 @@ void ps_sparse_sweep(struct ps_sparse *sparse, uint32_t n_rows)
     }
 }
 
-enum ps_status ps_sparse_put(struct ps_sparse *sparse, uint64_t key, uint32_t t, uint32_t touched,
-                             const float *values)
+enum ps_status ps_sparse_put(struct ps_sparse *sparse, const struct ps_sparse_row *from)
 {
     struct ps_sparse_claim claim = {0};
-    PS_ASSERT(t >= 1);
-    enum ps_status status = ps_sparse_reserve(sparse, &key, 1, PS_PAGE_WITHIN, &claim);
+    PS_ASSERT(from->t >= 1);
+    enum ps_status status = ps_sparse_reserve(sparse, &from->key, 1, PS_PAGE_WITHIN, &claim);
     if (status != PS_OK) {
         return status;
     }
-    struct finder finder = find(sparse, &key, 1, 0);
+    struct finder finder = find(sparse, &from->key, 1, 0);
     uint32_t hash = 0;
     uint32_t at = find_next(&finder, &hash);
     if (at == PS_INDEX_NONE) {
         at = ps_sparse_take_row(sparse);
         ps_index_insert(&sparse->index, hash, at);
     }
+    size_t n_state = (size_t)sparse->spec.width * sparse->spec.state_per_elem;
     float *row = ps_row_in(sparse, at);
     uint32_t *head = ps_row_head(row);
-    head[PS_ROW_KEY] = (uint32_t)key;
-    head[PS_ROW_KEY_HIGH] = (uint32_t)(key >> 32);
-    head[PS_ROW_T] = t;
-    head[PS_ROW_TOUCHED] = touched;
-    memcpy(row + PS_ROW_HEAD, values, row_floats(sparse) * sizeof(float));
-    advance_clock(sparse, touched);
+    head[PS_ROW_KEY] = (uint32_t)from->key;
+    head[PS_ROW_KEY_HIGH] = (uint32_t)(from->key >> 32);
+    head[PS_ROW_T] = from->t;
+    head[PS_ROW_TOUCHED] = from->touched;
+    row += PS_ROW_HEAD;
+    memcpy(row, from->weights, sparse->shape.n_kept * sizeof(float));
+    memcpy(row + sparse->shape.n_kept, from->state, n_state * sizeof(float));
+    advance_clock(sparse, from->touched);
     ps_sparse_release(sparse, &claim);
     return PS_OK;
 }
 
-void ps_sparse_put_rest(struct ps_sparse *sparse, uint32_t clock, uint32_t aged,
-                        const uint8_t *counts)
+void ps_sparse_put_rest(struct ps_sparse *sparse, const struct ps_sparse_rest *rest)
 {
-    advance_clock(sparse, clock);
+    advance_clock(sparse, rest->clock);
+    sparse->rate = rest->rate;
     if (sparse->admit.n_bytes > 0) {
-        PS_ASSERT(aged < sparse->admit.n_bytes / sizeof(uint64_t));
-        memcpy(sparse->admit.counts, counts, sparse->admit.n_bytes);
-        sparse->admit.aged = aged;
+        PS_ASSERT(rest->aged < sparse->admit.n_bytes / sizeof(uint64_t));
+        memcpy(sparse->admit.counts, rest->counts, sparse->admit.n_bytes);
+        sparse->admit.aged = rest->aged;
     }
 }
 

@@ -11,9 +11,10 @@
  * record that was dropped). Several records may be between reserve and update at once.
  *
  * CONTENT is a function of the records applied, in their order: which keys have rows, their
- * values, t and touched, the counts of keys without one, the clock. How keys are cut into calls,
- * where rows lie, how far an index or a sweep has come are no part of it. So a row that has expired
- * counts as gone from that clock on, although its memory is freed later.
+ * values, t and touched, the counts of keys without one, the clock, the rate. How keys are cut into
+ * calls, where rows lie, how far an index or a sweep has come are no part of it. So a row that has
+ * expired counts as gone from that clock on, although its memory is freed later. A key has no row
+ * as long as it would stand like one without: first weights, no state.
  *
  * One lane owns the struct and makes all calls, but for views (sparse_view.h).
  */
@@ -30,12 +31,22 @@
 #include "table/page.h"
 #include "table/sparse_index.h"
 
+/*
+ * Weights that follow from a row's state, and so take no memory. The function is pure; `of` is what
+ * it knows its rule by, and outlives the table and its views.
+ */
+struct ps_sparse_formula {
+    void (*weights)(const void *of, float rate, const float *state, uint32_t width, float *out);
+    const void *of;
+};
+
 /* What a sparse table is. The same on every member of the slot, but for `index_seed`. */
 struct ps_sparse_spec {
     uint32_t id; /* Catalogue number; also the stream of the initialiser. */
     char name[PS_NAME_BYTES_MAX + 1];
-    uint32_t width;          /* Floats per row: 1 to PS_ROW_FLOATS_MAX. */
-    uint32_t state_per_elem; /* Of the optimizer: 0 to PS_ROW_STATE_MAX. */
+    uint32_t width;                   /* Floats per row: 1 to PS_ROW_FLOATS_MAX. */
+    uint32_t state_per_elem;          /* Of the optimizer: 0 to PS_ROW_STATE_MAX. */
+    struct ps_sparse_formula formula; /* No function: rows keep their weights. */
     struct ps_init init;
     uint32_t admit_after;  /* A key gets its row with this push; 0 and 1: with the first. */
     uint32_t admit_bytes;  /* Of counters, a power of two; not read when the first admits. */
@@ -48,7 +59,9 @@ struct ps_sparse_shape {
     uint32_t width;
     uint32_t state_per_elem;
     uint32_t row_floats; /* From one row to the next. */
-    uint32_t page_bits;  /* A page has at most 1 << page_bits rows. */
+    uint32_t n_kept;     /* Weights in a row: all, or none where they follow from the state. */
+    struct ps_sparse_formula formula;
+    uint32_t page_bits; /* A page has at most 1 << page_bits rows. */
     uint32_t expire_after;
 };
 
@@ -84,7 +97,7 @@ struct ps_sparse_claim {
 struct ps_sparse_rule {
     /**
      * @param t        updates of this row, this one included; stays at UINT32_MAX
-     * @param weights  [width], updated in place
+     * @param weights  [width], updated in place; they are read no more where they follow from state
      * @param state    [state_per_elem][width], zero before the first update
      * @param grad     [width] little-endian f32 at any address
      */
@@ -98,7 +111,25 @@ struct ps_sparse_push {
     uint32_t n;
     struct ps_cursor grads; /* [n][width] f32; a row may straddle slices. Finite: svc has looked. */
     uint64_t clock;         /* Of the record: ages are measured by the highest one seen. */
+    float rate;             /* Of the record; for weights that follow from state. */
     struct ps_sparse_rule *rule;
+};
+
+/* A row, on loan from whoever shows it. */
+struct ps_sparse_row {
+    uint64_t key;
+    uint32_t t; /* Updates, from 1. */
+    uint32_t touched;
+    const float *weights; /* [width] */
+    const float *state;   /* [state_per_elem][width]; not for PULL readers. */
+};
+
+/* What belongs to a slot's content beside its rows. */
+struct ps_sparse_rest {
+    uint32_t clock;
+    float rate;
+    uint32_t aged;         /* Of the counters: struct ps_admit. */
+    const uint8_t *counts; /* [admit_bytes], if keys are counted. */
 };
 
 struct ps_sparse {
@@ -117,8 +148,9 @@ struct ps_sparse {
     uint64_t n_free;       /* Free rows in all pages. */
     uint64_t n_promised;   /* Of these, claimed. */
     uint32_t clock;        /* The highest of any push. */
+    float rate;            /* Of the last push: with it weights follow from state. */
     uint64_t sweep_at;     /* Row that the next sweep looks at. */
-    float *straddler;      /* [width] */
+    float *scratch;        /* [2][width] Weights; a gradient that straddles slices. */
     struct ps_sparse_stats stats;
 };
 
@@ -179,12 +211,11 @@ void ps_sparse_sweep(struct ps_sparse *sparse, uint32_t n_rows);
  *
  * @return PS_ERR_NOMEM, and nothing has changed
  */
-PS_MUST_CHECK enum ps_status ps_sparse_put(struct ps_sparse *sparse, uint64_t key, uint32_t t,
-                                           uint32_t touched, const float *values);
+PS_MUST_CHECK enum ps_status ps_sparse_put(struct ps_sparse *sparse,
+                                           const struct ps_sparse_row *row);
 
-/** The rest of a slot's content, as it was saved: clock, and counters of keys without a row. */
-void ps_sparse_put_rest(struct ps_sparse *sparse, uint32_t clock, uint32_t aged,
-                        const uint8_t *counts);
+/** The rest of a slot's content, as it was saved: clock, rate, counters of keys without a row. */
+void ps_sparse_put_rest(struct ps_sparse *sparse, const struct ps_sparse_rest *rest);
 
 /** Figures as of now. */
 struct ps_sparse_stats ps_sparse_stats(const struct ps_sparse *sparse);

@@ -3,10 +3,12 @@
 /*
  * table/sparse_impl.h — rows in pages. Private to this folder.
  *
- * A row is four 32-bit words (key low, key high, t, touched) and its floats. t is 0 in a row that
- * is free; its key is then the next free row of the page + 1.
+ * A row is four 32-bit words (key low, key high, t, touched) and its floats: weights, unless they
+ * follow from the state, and state. t is 0 in a row that is free; its key is then the next free row
+ * of the page + 1.
  */
 #include <stdint.h>
+#include <string.h>
 
 #include "table/sparse.h"
 
@@ -32,6 +34,22 @@ static inline uint64_t ps_row_key(const float *row)
 {
     const uint32_t *head = ps_row_head_of(row);
     return (uint64_t)head[PS_ROW_KEY_HIGH] << 32 | head[PS_ROW_KEY];
+}
+
+static inline const float *ps_row_state(const struct ps_sparse_shape *shape, const float *row)
+{
+    return row + PS_ROW_HEAD + shape->n_kept;
+}
+
+/** The weights of a row, as they are with `rate`, to `out` [width]. */
+static inline void ps_row_weights(const struct ps_sparse_shape *shape, float rate, const float *row,
+                                  float *out)
+{
+    if (shape->n_kept > 0) {
+        memcpy(out, row + PS_ROW_HEAD, shape->width * sizeof(float));
+    } else {
+        shape->formula.weights(shape->formula.of, rate, row + PS_ROW_HEAD, shape->width, out);
+    }
 }
 
 /** A row by its number. */

@@ -14,10 +14,13 @@
 
 struct ps_sparse_shape ps_sparse_shape_of(const struct ps_sparse_spec *spec)
 {
+    uint32_t n_kept = spec->formula.weights == NULL ? spec->width : 0;
     struct ps_sparse_shape shape = {.width = spec->width,
                                     .state_per_elem = spec->state_per_elem,
                                     .row_floats =
-                                        PS_ROW_HEAD + spec->width * (1 + spec->state_per_elem),
+                                        PS_ROW_HEAD + n_kept + spec->width * spec->state_per_elem,
+                                    .n_kept = n_kept,
+                                    .formula = spec->formula,
                                     .page_bits = PAGE_BITS_MIN,
                                     .expire_after = spec->expire_after};
     while (shape.page_bits < PAGE_BITS_MAX &&
@@ -96,7 +99,7 @@ static void free_rows(const struct ps_sparse *sparse, struct ps_sparse_page *pag
     page->first_free = from + 1;
 }
 
-/* Rows that a page is to have which needs `n`: a power of two, as many as a page may have at most. */
+/* Rows that a page is to have which needs `n`: `least` doubled, a whole page's at most. */
 static uint32_t rows_for(const struct ps_sparse *sparse, uint32_t least, uint64_t n)
 {
     uint32_t n_max = rows_per_page(sparse);

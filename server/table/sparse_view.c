@@ -19,8 +19,14 @@ struct ps_sparse_view *ps_sparse_view_take(struct ps_sparse *sparse, enum ps_pag
     if (view == NULL) {
         return NULL;
     }
+    view->weights = ps_mem_array(sparse->mem, PS_MEM_PAGES, sparse->spec.width, sizeof(float));
+    if (view->weights == NULL) {
+        ps_mem_free(view);
+        return NULL;
+    }
     view->shape = sparse->shape;
     view->clock = sparse->clock;
+    view->rate = sparse->rate;
     view->mem = sparse->mem;
     view->reason = reason;
     for (uint32_t i = 0; i < sparse->n_pages; i++) {
@@ -43,6 +49,7 @@ void ps_sparse_view_drop(struct ps_sparse_view *view)
         ps_page_unref(view->pages[i], view->reason);
     }
     ps_mem_free(view->order);
+    ps_mem_free(view->weights);
     ps_mem_free(view);
 }
 
@@ -53,18 +60,32 @@ static const float *row_at(const struct ps_sparse_view *view, uint32_t row)
     return page->weights + (size_t)nth * view->shape.row_floats;
 }
 
+/* In the row, or made. */
+static const float *weights_of(const struct ps_sparse_view *view, const float *row)
+{
+    if (view->shape.n_kept > 0) {
+        return row + PS_ROW_HEAD;
+    }
+    ps_row_weights(&view->shape, view->rate, row, view->weights);
+    return view->weights;
+}
+
 static bool wanted(const struct ps_sparse_view *view, const float *row, bool skip_zeros)
 {
     const uint32_t *head = ps_row_head_of(row);
     if (head[PS_ROW_T] == 0 || ps_row_expired(&view->shape, view->clock, head[PS_ROW_TOUCHED])) {
         return false;
     }
-    for (uint32_t i = 0; skip_zeros && i < view->shape.width; i++) {
-        if (row[PS_ROW_HEAD + i] != 0.0f) {
+    if (!skip_zeros) {
+        return true;
+    }
+    const float *weights = weights_of(view, row);
+    for (uint32_t i = 0; i < view->shape.width; i++) {
+        if (weights[i] != 0.0f) {
             return true;
         }
     }
-    return !skip_zeros;
+    return false;
 }
 
 /* The wanted rows, to `items` if that is not NULL. @return how many */
@@ -148,6 +169,6 @@ struct ps_sparse_row ps_sparse_view_row(const struct ps_sparse_view *view, uint6
     return (struct ps_sparse_row){.key = ps_row_key(row),
                                   .t = head[PS_ROW_T],
                                   .touched = head[PS_ROW_TOUCHED],
-                                  .weights = row + PS_ROW_HEAD,
-                                  .state = row + PS_ROW_HEAD + view->shape.width};
+                                  .weights = weights_of(view, row),
+                                  .state = ps_row_state(&view->shape, row)};
 }

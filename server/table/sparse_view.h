@@ -18,21 +18,14 @@
 struct ps_sparse_view {
     struct ps_sparse_shape shape;
     uint32_t clock;
+    float rate;
+    float *weights; /* [width] Of the row shown last, where they follow from the state. */
     struct ps_mem *mem;
     enum ps_page_reason reason;
     uint32_t n_pages;
     uint32_t *order; /* [n_rows] Row numbers, after ps_sparse_view_order. */
     uint64_t n_rows;
     struct ps_page *pages[]; /* [n_pages] */
-};
-
-/* Borrows from the view. */
-struct ps_sparse_row {
-    uint64_t key;
-    uint32_t t; /* Updates, from 1. */
-    uint32_t touched;
-    const float *weights; /* [width] */
-    const float *state;   /* [state_per_elem][width]; not for PULL readers. */
 };
 
 /** Borrow all pages. Lane thread. NULL without memory. */
@@ -51,7 +44,7 @@ void ps_sparse_view_drop(struct ps_sparse_view *view);
  */
 PS_MUST_CHECK bool ps_sparse_view_order(struct ps_sparse_view *view, bool skip_zeros);
 
-/** Row `nth` of that order; nth < n_rows. */
+/** Row `nth` of that order; nth < n_rows. What it shows is good until the next call. */
 struct ps_sparse_row ps_sparse_view_row(const struct ps_sparse_view *view, uint64_t nth);
 
 #endif

@@ -29,6 +29,13 @@ static void apply(struct ps_sparse_rule *rule, uint32_t t, float *weights, float
     ps_optim_row_apply(&r->step, t, weights, state, grad);
 }
 
+/* As a lane does it. */
+static void derive(const void *of, float rate, const float *state, uint32_t width, float *out)
+{
+    const struct ps_optim_rows *rows = of;
+    rows->optim->derive(&rows->params, rate, out, state, width, width);
+}
+
 struct bench {
     uint64_t n_rows;
     uint32_t width;
@@ -63,6 +70,7 @@ static void push(struct bench *b, uint32_t n)
                                .n = n,
                                .grads = ps_cursor_over(&slice, 1),
                                .clock = 1,
+                               .rate = b->rule.step.rate,
                                .rule = &b->rule.rule};
     struct ps_sparse_claim claim = {0};
     double start = now_s();
@@ -149,6 +157,9 @@ int main(int argc, char **argv)
                                   .state_per_elem = optim->state_per_elem,
                                   .init = {.kind = PS_INIT_UNIFORM, .scale = 0.01f, .seed = 1},
                                   .index_seed = 99};
+    if (optim->derive != NULL) {
+        spec.formula = (struct ps_sparse_formula){.weights = derive, .of = &rows};
+    }
     if (ps_sparse_create(&spec, NULL, &b.sparse, NULL) != PS_OK) {
         return 1;
     }

@@ -128,6 +128,29 @@ START_TEST(every_optim_gives_the_same_bits_in_odd_runs_from_any_address)
 }
 END_TEST
 
+START_TEST(every_optim_that_derives_weights_gives_the_bits_of_an_update)
+{
+    const struct ps_optim *optim = optim_at(_i);
+    struct ps_optim_params params = params_of(optim);
+    static float got[N];
+    if (optim->derive == NULL) {
+        return;
+    }
+    make_case(optim, &params);
+    for (size_t first = 0; first < N;) {
+        size_t n = 1 + first % 37;
+        n = n < N - first ? n : N - first;
+        optim->derive(&params, 0.03f, got + first, want.state + first, N, n);
+        first += n;
+    }
+    ck_assert_msg(memcmp(got, want.weights, sizeof(got)) == 0, "%s derives others", optim->name);
+    /* A table knows by its state whether a row is there: no state, no weight. */
+    float nothing[STATE_MAX] = {0.0f};
+    optim->derive(&params, 0.03f, got, nothing, 1, 1);
+    ck_assert(got[0] == 0.0f && !signbit(got[0]));
+}
+END_TEST
+
 START_TEST(every_optim_leaves_old_weights_and_other_elements_alone)
 {
     const struct ps_optim *optim = optim_at(_i);
@@ -346,6 +369,8 @@ static Suite *suite_optim_contract(void)
     TCase *tcase = tcase_create("every");
     tcase_add_loop_test(tcase, every_optim_gives_the_same_bits_in_place, 0, end);
     tcase_add_loop_test(tcase, every_optim_gives_the_same_bits_in_odd_runs_from_any_address, 0,
+                        end);
+    tcase_add_loop_test(tcase, every_optim_that_derives_weights_gives_the_bits_of_an_update, 0,
                         end);
     tcase_add_loop_test(tcase, every_optim_leaves_old_weights_and_other_elements_alone, 0, end);
     tcase_add_loop_test(tcase, every_optim_changes_nothing_but_decay_when_the_gradient_is_zero, 0,

@@ -11,6 +11,7 @@
 #include "cluster/keys.h"
 #include "lib/test_main.h"
 #include "num/init.h"
+#include "optim/rows.h"
 #include "rig.h"
 #include "suites.h"
 #include "wire/keys.h"
@@ -513,6 +514,36 @@ START_TEST(a_rule_that_divides_by_the_rate_is_not_given_one_of_zero)
 }
 END_TEST
 
+/* Lanes keep no weights of ftrl; what they derive is what the rule would have left there. */
+START_TEST(weights_of_ftrl_rows_are_those_of_the_rule)
+{
+    start(1, &(struct rig_rows){.optim = "ftrl", .width = WIDTH});
+    const struct ps_optim *optim = ps_optim_find("ftrl");
+    static struct ps_optim_rows rule;
+    static float state[64][2 * WIDTH];
+    ps_optim_rows_init(&rule, optim, &rig.catalogue.tables[table].params);
+    struct ps_optim_row_step step = {.rows = &rule, .rate = 0.1f, .scale = 1.0f, .width = WIDTH};
+    memset(state, 0, sizeof(state));
+    pull(0, 64);
+    memcpy(want, got, sizeof(got));
+    for (uint32_t t = 1; t <= 5; t++) {
+        rig_request(1)->rate = step.rate;
+        rig.request.sequence = t;
+        rig.request.stream = 100;
+        add_rows(true, SLOT, 0, 64);
+        struct fake_call *call = deliver(PS_DATA_PUSH, 1u << 20);
+        ck_assert_int_eq(fake_call_reply(call)->push[0].status, PS_OK);
+        fake_call_settle(call);
+        for (uint32_t i = 0; i < 64; i++) {
+            ps_optim_row_apply(&step, t, want[i], state[i], (const uint8_t *)grads[i]);
+        }
+        pull(0, 64);
+        ck_assert_mem_eq(want, got, 64 * sizeof(want[0]));
+    }
+    rig_close();
+}
+END_TEST
+
 START_TEST(averaged_steps_know_no_rows)
 {
     start(1, &plain);
@@ -716,6 +747,7 @@ Suite *suite_rows(void)
     tcase_add_test(tcase, a_value_that_is_not_finite_is_named_by_its_key);
     tcase_add_loop_test(tcase, a_pull_of_rows_is_checked_whole, 0, 3);
     tcase_add_test(tcase, a_rule_that_divides_by_the_rate_is_not_given_one_of_zero);
+    tcase_add_test(tcase, weights_of_ftrl_rows_are_those_of_the_rule);
     tcase_add_test(tcase, averaged_steps_know_no_rows);
     tcase_add_test(tcase, known_rows_are_pushed_and_pulled_when_there_is_no_memory_left);
     tcase_add_test(tcase, a_refused_push_takes_nothing_and_may_come_again);

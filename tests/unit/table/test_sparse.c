@@ -503,9 +503,12 @@ START_TEST(saved_rows_put_into_another_table_make_it_equal)
     ck_assert_uint_gt(view->n_rows, 20);
     for (uint64_t i = view->n_rows; i-- > 0;) {
         struct ps_sparse_row row = ps_sparse_view_row(view, i);
-        ck_assert_int_eq(ps_sparse_put(copy, row.key, row.t, row.touched, row.weights), PS_OK);
+        ck_assert_int_eq(ps_sparse_put(copy, &row), PS_OK);
     }
-    ps_sparse_put_rest(copy, sparse->clock, sparse->admit.aged, sparse->admit.counts);
+    struct ps_sparse_rest rest = {.clock = sparse->clock,
+                                  .aged = sparse->admit.aged,
+                                  .counts = sparse->admit.counts};
+    ps_sparse_put_rest(copy, &rest);
     ps_sparse_view_drop(view);
 
     /* From here on the same records keep them equal. */
