@@ -118,6 +118,7 @@ static enum ps_status push_slot(struct ps_lane *lane, struct ps_data_call *call,
         kept = ps_lane_staged(lane, &record);
     }
     struct ps_claim claim = claim_of(request, part);
+    lane->full = false;
     struct ps_proposal proposal = {
         .claim = claim,
         .item = record.push.item,
@@ -132,7 +133,8 @@ static enum ps_status push_slot(struct ps_lane *lane, struct ps_data_call *call,
     enum ps_status status = PS_OK;
     switch (decision.verdict) {
     case PS_VERDICT_REFUSE:
-        status = decision.status;
+        /* Who waits for a table that only grows should know. */
+        status = lane->full && decision.status == PS_ERR_BUSY ? PS_ERR_NOMEM : decision.status;
         *ret_position = slot->applied;
         break;
     case PS_VERDICT_WAIT:
@@ -170,7 +172,7 @@ static void push_all(struct ps_lane *lane, struct ps_share_mail *share)
         reply->slot = part->slot;
         reply->status = push_slot(lane, call, i, &reply->position);
         reply->epoch = lane->slots[part->slot]->epoch;
-        busy = busy || reply->status == PS_ERR_BUSY;
+        busy = busy || reply->status == PS_ERR_BUSY || reply->status == PS_ERR_NOMEM;
         n++;
     }
     if (busy) {

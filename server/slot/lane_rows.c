@@ -92,7 +92,7 @@ static void say_full(struct ps_lane *lane, uint32_t table)
     }
     lane->full_ms = now_ms;
     ps_log(PS_LOG_WARN, "table.full",
-           "table=%s msg=\"no memory for new rows, such pushes are told to come again: raise "
+           "table=%s msg=\"no memory for new rows, pushes that bring some are refused: raise "
            "--memory-max, or let the table admit later or expire sooner\"",
            lane->options.catalogue->tables[table].spec.name);
 }
@@ -111,6 +111,7 @@ bool ps_lane_rows_reserve(struct ps_lane *lane, uint32_t slot, const struct ps_p
             atomic_fetch_add_explicit(&lane->rows[part->table]->figures.refused, 1,
                                       memory_order_relaxed);
             say_full(lane, part->table);
+            lane->full = sparse->spec.expire_after == 0;
             return false;
         }
     }

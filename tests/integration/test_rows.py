@@ -91,22 +91,31 @@ class Rows(ps_test.Case):
             self.assertEqual(worker.wait(), 0, worker.text())
         self.check(address, *args)
 
-    def test_a_server_that_is_full_says_so_and_keeps_what_it_has(self):
+    def test_a_server_that_is_full_refuses_new_rows_with_words_and_keeps_what_it_has(self):
         address = self.servers(1, "--memory-max", "48MiB")
-        few = ("--keys", 5000, "--units", 5, "--epochs", 1)
+        few = ("--keys", 5000, "--one-in", 1, "--units", 5, "--epochs", 1)
         self.assertEqual(self.worker(address, *few).wait(), 0)
+        self.check(address, *few)
         many = self.start("--coordinator", address, "--mode", "bench", "--keys", 2000000,
-                          "--one-in", 1, "--time", "60s", program=ROWS)
+                          "--one-in", 1, "--time", "300s", program=ROWS)
         self.running[0].wait_line("event=table.full .*raise --memory-max")
         table = self.wait_table(address, lambda t: t["refused"] > 0)
         self.assertLess(table["bytes"], 48 * MIB)
-        many.process.send_signal(signal.SIGKILL)
-        many.wait()
+        # It does not wait for ever for memory that nothing will free.
+        self.assertEqual(many.wait(), 1, many.text())
+        self.assertRegex(many.text(), r"server 0 \(\S+\) has had no memory for new rows for 10 s: "
+                                      r"give it a larger --memory-max")
         self.assertIsNone(self.running[0].process.poll())
-        # What is there can still be read; the larger universe has pushed to some of it, too.
+        # What is there can still be read, and pushed to. The larger universe has pushed to those
+        # slots that had room.
+        rows = self.table(address)["rows"]
         _, stdout, stderr = ps_test.run("--coordinator", address, "--mode", "check", *few,
                                         program=ROWS)
-        self.assertRegex(stdout, r"wrong of 5000 rows, 5 units", stderr)
+        self.assertRegex(stdout, r"wrong of 5000 rows, 5 units, 0 torn", stderr)
+        known = self.start("--coordinator", address, "--mode", "bench", "--keys", 5000,
+                           "--one-in", 1, "--time", "100ms", program=ROWS)
+        self.assertEqual(known.wait(), 0, known.text())
+        self.assertEqual(self.table(address)["rows"], rows)
 
 
 if __name__ == "__main__":

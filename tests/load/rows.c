@@ -252,6 +252,23 @@ static uint32_t times(const struct options *options, uint64_t key)
     return n;
 }
 
+/* Rows that were pushed in part: their elements disagree about how often. */
+static uint32_t count_torn(const struct worker *worker)
+{
+    uint32_t width = worker->options->width;
+    uint32_t n_torn = 0;
+    for (uint32_t i = 0; i < worker->options->keys; i++) {
+        const float *row = worker->weights + (size_t)i * width;
+        bool torn = false;
+        for (uint32_t j = 0; j < width; j++) {
+            float whole = row[0] * addend(j); /* The first one is 1. */
+            torn = torn || row[j] < whole || row[j] > whole;
+        }
+        n_torn += torn ? 1 : 0;
+    }
+    return n_torn;
+}
+
 static uint32_t count_wrong(const struct worker *worker)
 {
     uint32_t width = worker->options->width;
@@ -295,8 +312,8 @@ static enum ps_status check(struct worker *worker, struct ps_error *err)
     uint32_t n_wrong = count_wrong(worker);
     float n_units = (float)(options->units * options->epochs);
     n_wrong += worker->one_weight < n_units || worker->one_weight > n_units;
-    (void)printf("%u wrong of %u rows, %g units\n", n_wrong, options->keys,
-                 (double)worker->one_weight);
+    (void)printf("%u wrong of %u rows, %g units, %u torn\n", n_wrong, options->keys,
+                 (double)worker->one_weight, count_torn(worker));
     return n_wrong == 0 ? PS_OK : PS_ERR_CORRUPT;
 }
 

@@ -220,7 +220,7 @@ static void note_busy(struct ps_session *session, uint32_t index, const struct p
     for (uint32_t i = 0; i < reply->n_push + reply->n_pull; i++) {
         const struct ps_slot_reply *slot =
             i < reply->n_push ? &reply->push[i] : &reply->pull[i - reply->n_push];
-        busy = busy || slot->status == PS_ERR_BUSY;
+        busy = busy || slot->status == PS_ERR_BUSY || slot->status == PS_ERR_NOMEM;
     }
     uint64_t now_ms = ps_exec_now_ms(session->options.exec);
     if (!busy || server->busy_since_ms == 0) {
@@ -232,6 +232,32 @@ static void note_busy(struct ps_session *session, uint32_t index, const struct p
                "msg=\"server %u (%s) has refused for %llu s, busy or without memory for new rows "
                "(its log says table.full then): retrying\"",
                index, server->address, (unsigned long long)(now_ms - server->busy_since_ms) / 1000);
+    }
+}
+
+/* A table that only grows will hardly have room for new rows again: the push ends, with words. */
+static void note_full(struct ps_session *session, struct ps_session_call *call,
+                      const struct ps_data_reply *reply)
+{
+    struct ps_session_work *work = call->work;
+    uint64_t now_ms = ps_exec_now_ms(session->options.exec);
+    bool full = false;
+    bool taken = false;
+    for (uint32_t i = 0; i < reply->n_push; i++) {
+        full = full || reply->push[i].status == PS_ERR_NOMEM;
+        taken = taken || reply->push[i].status == PS_OK;
+    }
+    if (full && (work->full_ms == 0 || taken)) {
+        work->full_ms = now_ms;
+    } else if (full && now_ms - work->full_ms >= PS_SESSION_FULL_MS) {
+        struct ps_error err = {0};
+        (void)ps_fail(&err, PS_ERR_BUSY,
+                      "server %u (%s) has had no memory for new rows for %u s: give it a larger "
+                      "--memory-max or the cluster more servers, or let the tables admit later or "
+                      "their rows expire",
+                      call->server, session->servers[call->server].address,
+                      PS_SESSION_FULL_MS / 1000);
+        ps_session_work_refuse(work, err.status, err.text);
     }
 }
 
@@ -258,6 +284,7 @@ static uint64_t take_reply(struct ps_session *session, struct ps_session_call *c
     uint64_t ready_ms = repeat_at_ms(session, call, reply);
     take_push_slots(session, call, reply, ready_ms);
     take_pull_slots(session, call, reply, ready_ms);
+    note_full(session, call, reply);
     if (any_fenced(reply)) {
         ps_session_fence(session, NULL);
     }

@@ -28,6 +28,7 @@
 #define PS_SESSION_BYTES_PER_MS     10000u /* 10 MB/s: slower than that counts as dead. */
 #define PS_SESSION_LEAVE_MS         1000u  /* Nobody waits long for a goodbye. */
 #define PS_SESSION_LOG_FIRST_MS     1000u  /* Shorter outages are not worth a line. */
+#define PS_SESSION_FULL_MS          10000u /* Memory that is on loan comes back sooner. */
 #define PS_SESSION_LOG_BUSY_MS      10000u /* A server is busy now and then; not for so long. */
 
 /** Somebody who should answer. Silence is counted from the first call that got no answer. */
@@ -83,6 +84,7 @@ struct ps_session_work {
     uint64_t pull_blocked_ns;
     uint64_t min_clock; /* Smallest of the answers. */
     uint64_t n_push_bytes;
+    uint64_t full_ms; /* Since then a server has no memory for its rows; 0: not so. */
     bool pull_answered;
     bool pull_parked;
 };

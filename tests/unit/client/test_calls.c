@@ -286,6 +286,41 @@ START_TEST(a_server_that_is_busy_and_says_until_when_is_never_lost)
 }
 END_TEST
 
+static enum ps_status judge_slot_7(struct fake_cluster *cluster, uint32_t server PS_UNUSED,
+                                   uint32_t slot, bool push)
+{
+    return push && slot == 7 ? cluster->refusal : PS_OK;
+}
+
+/* BUSY may go on for ever: such memory comes back. */
+START_TEST(a_push_of_rows_that_find_no_memory_ends_with_words)
+{
+    rig.cluster->judge = judge_slot_7;
+    rig.cluster->refusal = _i == 0 ? PS_ERR_NOMEM : PS_ERR_BUSY;
+    rig.cluster->retry_ms = 100;
+    uint32_t pushed;
+    struct ps_push_op push = rig_push(&rig, &pushed, 0);
+    ps_session_push(rig.client, &push);
+    uint32_t took_ms = rig_wait(&rig, &pushed, 20000);
+    ck_assert_uint_eq(pushed, _i == 0 ? 1 : 0);
+    if (_i == 0) {
+        ck_assert_uint_ge(took_ms, 10000);
+        ck_assert_uint_le(took_ms, 12000);
+        ck_assert_int_eq(push.op.err.status, PS_ERR_BUSY);
+        ck_assert_ptr_nonnull(strstr(push.op.err.text, "no memory for new rows"));
+        ck_assert_ptr_nonnull(strstr(push.op.err.text, "--memory-max"));
+        ck_assert_int_eq(rig_view(&rig).lost.status, PS_OK); /* The next one may do. */
+        push = rig_push(&rig, &pushed, 1);
+        ps_session_push(rig.client, &push);
+        (void)rig_wait(&rig, &pushed, 5000);
+    }
+    rig.cluster->judge = NULL;
+    (void)rig_wait(&rig, &pushed, 1000);
+    ck_assert_uint_eq(pushed, 1);
+    ck_assert_int_eq(push.op.err.status, PS_OK);
+}
+END_TEST
+
 START_TEST(something_that_refuses_for_ever_without_a_word_is_no_server)
 {
     rig.cluster->fate = refuse;
@@ -505,6 +540,7 @@ static TCase *tcase_calls(void)
     tcase_add_test(tcase, a_busy_slot_is_sent_again_when_the_server_said);
     tcase_add_test(tcase, a_refused_call_is_repeated_when_the_server_said);
     tcase_add_test(tcase, a_server_that_is_busy_and_says_until_when_is_never_lost);
+    tcase_add_loop_test(tcase, a_push_of_rows_that_find_no_memory_ends_with_words, 0, 2);
     tcase_add_test(tcase, something_that_refuses_for_ever_without_a_word_is_no_server);
     tcase_add_test(tcase, a_hint_without_end_is_believed_for_a_while);
     tcase_add_test(tcase, a_late_slot_fails_the_push_after_all_others_were_taken);

@@ -119,7 +119,7 @@ static enum ps_status push(uint64_t session, uint64_t sequence, uint32_t first, 
     struct fake_call *call = push_call(session, sequence, first, n);
     const struct ps_data_reply *reply = fake_call_reply(call);
     ck_assert_uint_eq(reply->n_push, 1);
-    ck_assert_int_eq(reply->retry_ms > 0, reply->push[0].status == PS_ERR_BUSY);
+    ck_assert_int_eq(reply->retry_ms > 0, ps_status_retryable(reply->push[0].status));
     enum ps_status status = reply->push[0].status;
     fake_call_settle(call);
     return status;
@@ -574,12 +574,13 @@ END_TEST
 /* A slot that is full refuses the whole push, takes no sequence, and says so in its figures. */
 START_TEST(a_refused_push_takes_nothing_and_may_come_again)
 {
-    start(1, &(struct rig_rows){.optim = "adam", .width = WIDTH});
+    start(1,
+          &(struct rig_rows){.optim = "adam", .width = WIDTH, .expire_after = _i == 0 ? 0 : 1000});
     rig.mem.limit[PS_MEM_PAGES] = atomic_load(&rig.mem.used[PS_MEM_PAGES]);
     pull(0, 64);
     memcpy(want, got, sizeof(got));
-    for (int copy = 0; copy < 2; copy++) {
-        ck_assert_int_eq(push(1, 0, 0, 64), PS_ERR_BUSY);
+    for (int copy = 0; copy < 2; copy++) { /* Rows that expire may make room. */
+        ck_assert_int_eq(push(1, 0, 0, 64), _i == 0 ? PS_ERR_NOMEM : PS_ERR_BUSY);
         expect("refused");
     }
     uint64_t n_refused = 0;
@@ -591,6 +592,40 @@ START_TEST(a_refused_push_takes_nothing_and_may_come_again)
     ck_assert_mem_ne(want, got, 64 * sizeof(want[0]));
     memcpy(want, got, sizeof(got));
     ck_assert_int_eq(push(1, 0, 0, 64), PS_OK); /* A repeat. */
+    expect("once");
+    rig_close();
+}
+END_TEST
+
+/* Known rows of one table and new ones of another: there is memory for the first alone. */
+START_TEST(a_slot_without_memory_for_one_table_takes_nothing_for_any)
+{
+    start(1, &plain);
+    ck_assert_int_eq(push(1, 0, 0, 8), PS_OK);
+    apply_by_hand(0, 8);
+    uint32_t known = table;
+    uint32_t other = rig_define_rows(&plain);
+    rig_pump();
+    rig.mem.limit[PS_MEM_PAGES] = atomic_load(&rig.mem.used[PS_MEM_PAGES]);
+    for (uint64_t i = 0; i < 2; i++) {
+        (void)rig_request(1);
+        rig.request.sequence = 1;
+        rig.request.stream = 100;
+        add_rows(true, SLOT, 0, 8);
+        table = other;
+        add_rows(true, SLOT, 0, 64);
+        table = known;
+        rig.request.push.n_slots = 1; /* Both parts are of one. */
+        rig.request.push.slots[0].n_parts = 2;
+        struct fake_call *call = deliver(PS_DATA_PUSH, 1u << 20);
+        ck_assert_int_eq(fake_call_reply(call)->push[0].status, i == 0 ? PS_ERR_NOMEM : PS_OK);
+        fake_call_settle(call);
+        if (i == 0) {
+            expect("nothing was applied");
+        }
+        rig.mem.limit[PS_MEM_PAGES] = 0;
+    }
+    apply_by_hand(0, 8);
     expect("once");
     rig_close();
 }
@@ -750,7 +785,8 @@ Suite *suite_rows(void)
     tcase_add_test(tcase, weights_of_ftrl_rows_are_those_of_the_rule);
     tcase_add_test(tcase, averaged_steps_know_no_rows);
     tcase_add_test(tcase, known_rows_are_pushed_and_pulled_when_there_is_no_memory_left);
-    tcase_add_test(tcase, a_refused_push_takes_nothing_and_may_come_again);
+    tcase_add_loop_test(tcase, a_refused_push_takes_nothing_and_may_come_again, 0, 2);
+    tcase_add_test(tcase, a_slot_without_memory_for_one_table_takes_nothing_for_any);
     tcase_add_loop_test(tcase, who_may_not_push_and_what_is_in_takes_no_memory, 0, 3);
     tcase_add_test(tcase, refused_pushes_do_not_pile_up_memory);
     tcase_add_test(tcase, any_refused_allocation_leaves_a_call_to_be_repeated);
