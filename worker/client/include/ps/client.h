@@ -222,6 +222,44 @@ PS_API PS_MUST_CHECK enum ps_status ps_client_pull_wait(struct ps_client *client
 PS_API PS_MUST_CHECK enum ps_status ps_client_push_wait(struct ps_client *client,
                                                         struct ps_push *push, struct ps_error *err);
 
+/* ---- All rows of a sparse table ------------------------------------------------------------ */
+
+/**
+ * A walk over the rows of a sparse table. Zero it, set the inputs, and call ps_client_scan until
+ * `done`; `keys`, `values` and `n_room` may change between two calls.
+ */
+struct ps_scan {
+    uint32_t table;  /* Number. */
+    bool skip_zeros; /* Leave out rows whose weights are all 0: they say nothing to a model in
+                      * which a key without a row is 0 as well. */
+    uint64_t *keys;  /* [n_room] Written. */
+    float *values;   /* [n_room][width] Written: weights, in the order of the keys. */
+    uint32_t n_room; /* Rows; at least 1. */
+    /* Set on success. */
+    uint32_t n;         /* Rows that came; less than n_room only when `done`. */
+    bool done;          /* There are no more. */
+    uint64_t min_clock; /* Every update of steps below is in the rows that came; 0 without any. */
+    struct ps_scan_at { /* The library's: how far it is. */
+        uint32_t slot;
+        uint64_t epoch;
+        uint64_t cursor;
+    } at;
+};
+
+/**
+ * The next rows of a table, in no order; memory and the work of a server are bounded however large
+ * the table is. Training may go on meanwhile: a row that is there from the first call to the last
+ * comes exactly once, with the weights of some moment between; one that comes or goes (expires)
+ * meanwhile may be missing, and one that goes and comes again may come twice. For the state of one
+ * moment, scan when nobody pushes. Readers and workers may; retried as pulls are.
+ *
+ * A call that failed has moved nothing and may be repeated, unless it says PS_ERR_LATE.
+ * @return PS_ERR_NOT_FOUND: as pull. PS_ERR_INVALID: the table is dense. PS_ERR_LATE: rows lie
+ * elsewhere since the scan was at them (their slot moved), so it must begin anew, zeroed
+ */
+PS_API PS_MUST_CHECK enum ps_status ps_client_scan(struct ps_client *client, struct ps_scan *scan,
+                                                   struct ps_error *err);
+
 /* ---- Units --------------------------------------------------------------------------------- */
 
 /**
