@@ -27,6 +27,7 @@
 #define PS_ROW_STATE_MAX   4u           /* Optimizer values per weight in a sparse row. */
 #define PS_KEYS_AT_ONCE    1024u        /* Decoded in one go: 8 KiB, stays in the nearest cache. */
 #define PS_SWEEP_ROWS      4096u        /* Looked at for expiry in one go: some 10 us. */
+#define PS_SCAN_ROWS       4096u        /* Looked at by one call of a scan: some 200 us. */
 #define PS_SPARSE_ROWS_MAX (1u << 30)   /* Per table and slot; row numbers have 32 bits. */
 #define PS_ADMIT_AFTER_MAX 255u         /* Pushes before a key gets a row; counters are bytes. */
 #define PS_ADMIT_BYTES_MIN 64u          /* One cache line of counters. */

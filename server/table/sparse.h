@@ -76,6 +76,12 @@ struct ps_sparse_stats {
     uint64_t n_bytes_copied; /* By that. */
 };
 
+/* A row, by its number. */
+struct ps_sparse_item {
+    uint64_t key;
+    uint32_t row;
+};
+
 /* A page and its free rows. */
 struct ps_sparse_page {
     float *rows;          /* Its memory, here to spare a cache miss. */

@@ -67,6 +67,47 @@ static inline bool ps_row_expired(const struct ps_sparse_shape *shape, uint32_t 
     return shape->expire_after != 0 && clock > touched && clock - touched > shape->expire_after;
 }
 
+/** Does a row stand for a key? Not a free one, none that has expired at `clock`. */
+static inline bool ps_row_live(const struct ps_sparse_shape *shape, uint32_t clock,
+                               const float *row)
+{
+    const uint32_t *head = ps_row_head_of(row);
+    return head[PS_ROW_T] != 0 && !ps_row_expired(shape, clock, head[PS_ROW_TOUCHED]);
+}
+
+/** The weights of a row: in it, or made in `room` [width]. */
+static inline const float *ps_row_weights_at(const struct ps_sparse_shape *shape, float rate,
+                                             const float *row, float *room)
+{
+    if (shape->n_kept > 0) {
+        return row + PS_ROW_HEAD;
+    }
+    ps_row_weights(shape, rate, row, room);
+    return room;
+}
+
+static inline bool ps_row_zero(const float *weights, uint32_t width)
+{
+    uint32_t i = 0;
+    while (i < width && !(weights[i] < 0.0f) && !(weights[i] > 0.0f)) {
+        i++;
+    }
+    return i == width;
+}
+
+/** How many rows a page has room for: while it is the only one, fewer than others. */
+static inline uint32_t ps_page_rows(const struct ps_sparse_shape *shape, const struct ps_page *page)
+{
+    return page->n / shape->row_floats;
+}
+
+/**
+ * Put `items` [n] in the order of their keys, by a radix sort that needs `spare` [n].
+ * @return where they are then: one of the two
+ */
+struct ps_sparse_item *ps_sparse_sort(struct ps_sparse_item *items, struct ps_sparse_item *spare,
+                                      uint64_t n);
+
 /** Rows per page, and floats per row. */
 struct ps_sparse_shape ps_sparse_shape_of(const struct ps_sparse_spec *spec);
 
