@@ -10,5 +10,6 @@ Suite *suite_damage(void);
 Suite *suite_keys(void);
 Suite *suite_pack(void);
 Suite *suite_pb(void);
+Suite *suite_scan_msg(void);
 
 #endif
