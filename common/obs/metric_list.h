@@ -16,7 +16,7 @@
     X(pull_total,               COUNTER, "Pulls answered with values.")                            \
     X(pulls_parked,             GAUGE,   "Pulls that wait for a slower worker now.")               \
     X(pulls_parked_total,       COUNTER, "Pulls that had to wait for a slower worker.")            \
-    X(pulls_refused_total,      COUNTER, "Pulls refused: parked or borrowed bytes at their bound.")\
+    X(pulls_refused_total,      COUNTER, "Pulls and scans refused: parked or borrowed bytes at their bound.")\
     X(pushes_refused_total,     COUNTER, "Pushes refused for now: too many under way, or no memory.")  \
     X(calls_busy_total,         COUNTER, "Calls refused whole for now: their session has too many.")\
     X(calls_open,               GAUGE,   "Pushes and pulls under way now.")                        \
@@ -27,6 +27,8 @@
     X(blocked_us_total,         COUNTER, "Microseconds that pulls have been parked.")              \
     X(bytes_pushed_total,       COUNTER, "Payload bytes of pushes.")                               \
     X(bytes_pulled_total,       COUNTER, "Payload bytes of answers to pulls.")                     \
+    X(scan_rows_total,          COUNTER, "Rows handed out to scans.")                              \
+    X(bytes_scanned_total,      COUNTER, "Payload bytes of answers to scans.")                     \
     X(bytes_copied_push_total,  COUNTER, "Payload bytes that this program copied for pushes.")     \
     X(bytes_copied_pull_total,  COUNTER, "Payload bytes that this program copied for pulls.")      \
     X(pages_copied_total,       COUNTER, "Updates of a shared page that had to copy its values.")  \

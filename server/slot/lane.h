@@ -21,6 +21,7 @@
 #include "slot/commit.h"
 #include "slot/data_call.h"
 #include "slot/record.h"
+#include "slot/scan_call.h"
 
 struct ps_lane_options {
     struct ps_exec *exec;
@@ -81,6 +82,9 @@ PS_MUST_CHECK enum ps_status ps_lane_create(const struct ps_lane_options *option
 
 /** Hand a call's share over. Any thread. */
 void ps_lane_post_share(struct ps_lane *lane, struct ps_share_mail *share);
+
+/** Hand a scan over to the lane of its slot, which finishes it. Any thread. */
+void ps_lane_post_scan(struct ps_lane *lane, struct ps_scan_call *call);
 
 /** Hand news over to one lane; it counts `n_pending` down. Main executor. */
 void ps_lane_post_update(struct ps_lane *lane, struct ps_lane_update *update);

@@ -2,7 +2,7 @@
 #define PS_SERVER_SLOT_LANE_IMPL_H
 /*
  * slot/lane_impl.h — the inside of a lane, shared by lane.c (mail, decisions), lane_apply.c
- * (records into tables) and lane_rows.c (sparse tables). Nobody else includes it.
+ * (records into tables), lane_rows.c (sparse tables) and lane_scan.c. Nobody else includes it.
  */
 #include <stdatomic.h>
 

@@ -340,15 +340,22 @@ static enum ps_status check_pull_size(const struct ps_data_check *check, struct 
 
 /* ---- The whole ------------------------------------------------------------------------------ */
 
+enum ps_status ps_data_check_generation(uint64_t generation, uint64_t said, struct ps_error *err)
+{
+    return generation == 0 || said == 0 || said == generation
+               ? PS_OK
+               : ps_fail(err, PS_ERR_FENCED,
+                         "generation %" PRIu64 " is over, this is %" PRIu64 ": join anew", said,
+                         generation);
+}
+
 enum ps_status ps_data_check_head(const struct ps_data_check *check, struct ps_data_call *call,
                                   struct ps_error *err)
 {
     struct ps_data_request *request = &call->request;
-    uint64_t generation = check->generation;
-    if (generation != 0 && request->generation != 0 && request->generation != generation) {
-        return ps_fail(err, PS_ERR_FENCED,
-                       "generation %" PRIu64 " is over, this is %" PRIu64 ": join anew",
-                       request->generation, generation);
+    enum ps_status status = ps_data_check_generation(check->generation, request->generation, err);
+    if (status != PS_OK) {
+        return status;
     }
     if (call->kind == PS_DATA_PULL ? request->pull.n_slots == 0 : request->push.n_slots == 0) {
         return ps_fail(err, PS_ERR_INVALID, "the call names no slot");

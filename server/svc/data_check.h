@@ -18,6 +18,10 @@ struct ps_data_check {
     bool not_finite;     /* Set: it was refused for a value that is NaN or infinite. */
 };
 
+/** Is the generation that a call says the present one? Either may be 0, not known. */
+PS_MUST_CHECK enum ps_status ps_data_check_generation(uint64_t generation, uint64_t said,
+                                                      struct ps_error *err);
+
 /** What the call says of itself; drops fields that are another method's. Cheap. */
 PS_MUST_CHECK enum ps_status ps_data_check_head(const struct ps_data_check *check,
                                                 struct ps_data_call *call, struct ps_error *err);

@@ -4,6 +4,8 @@
 #include "base/assert.h"
 #include "slot/data_call.h"
 #include "svc/data_check.h"
+#include "svc/svc_scan.h"
+#include "wire/scan_msg.h"
 
 /* ---- Reply ---------------------------------------------------------------------------------- */
 
@@ -269,6 +271,10 @@ void ps_svc_data_methods(struct ps_svc_data *svc, struct ps_method *ret)
          .traffic = PS_TRAFFIC_DATA,
          .roles = PS_ROLE_WORKER,
          .call = push_pull},
+        {.path = PS_METHOD_SCAN,
+         .traffic = PS_TRAFFIC_DATA,
+         .roles = PS_ROLE_READER | PS_ROLE_WORKER | PS_ROLE_ADMIN,
+         .call = ps_svc_scan},
     };
     for (uint32_t i = 0; i < PS_SVC_DATA_METHODS; i++) {
         ret[i] = rows[i];

@@ -1,7 +1,7 @@
 #ifndef PS_SERVER_SVC_SVC_DATA_H
 #define PS_SERVER_SVC_SVC_DATA_H
 /*
- * svc/svc_data.h — Pull, Push and PushPull between the wire and the lanes.
+ * svc/svc_data.h — Pull, Push and PushPull between the wire and the lanes (Scan: svc_scan.h).
  *
  * Runs on transport threads: reads a message, checks the whole call (shapes, tables, lengths,
  * finite values) before any lane sees it, hands each lane its share; the last lane sends the one
@@ -17,7 +17,7 @@
 #include "slot/catalogue.h"
 #include "slot/lane.h"
 
-#define PS_SVC_DATA_METHODS 3u
+#define PS_SVC_DATA_METHODS 4u
 
 struct ps_svc_data {
     struct ps_mem *mem;

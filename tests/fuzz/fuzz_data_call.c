@@ -4,12 +4,13 @@
  * sparse one, RIG_TABLES: adam on rows of 3.
  *
  * byte 0: bit 0 aggregated bsp, bit 1 an open gate. Then any number of calls:
- * method (mod 3) | length of slices | u16 bytes of the message | the message.
+ * method (mod 4; 3: Scan) | length of slices | u16 bytes of the message | the message.
  */
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "fuzz.h"
 #include "unit/svc/rig.h"
+#include "wire/scan_msg.h"
 
 #define CALLS_MAX   32u
 #define LIFE_INPUTS 64u /* Then everything is closed, checked and made anew. */
@@ -27,8 +28,10 @@ static size_t deliver_one(const uint8_t *data, size_t n_bytes)
     size_t n_message = data[2] | (size_t)data[3] << 8;
     n_message = n_message < n_bytes - 4 ? n_message : n_bytes - 4;
     fuzz_cut(&cut, data + 4, n_message, data[1]);
-    calls[n_calls++] =
-        rig_deliver_bytes((enum ps_data_kind)(data[0] % 3u), cut.slices, cut.n_slices);
+    uint8_t method = data[0] % 4u;
+    calls[n_calls++] = method == 3
+                           ? rig_deliver_to(PS_METHOD_SCAN, cut.slices, cut.n_slices)
+                           : rig_deliver_bytes((enum ps_data_kind)method, cut.slices, cut.n_slices);
     return 4 + n_message;
 }
 

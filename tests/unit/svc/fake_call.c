@@ -193,7 +193,7 @@ const char *fake_call_reason(const struct fake_call *call)
     return call->reason;
 }
 
-const struct ps_data_reply *fake_call_reply(struct fake_call *call)
+struct ps_cursor fake_call_bytes(struct fake_call *call)
 {
     PS_ASSERT(call->n_finished == 1);
     PS_ASSERT(call->status == PS_OK);
@@ -202,9 +202,13 @@ const struct ps_data_reply *fake_call_reply(struct fake_call *call)
         call->slices[i + 1] =
             (struct ps_slice){.data = call->pieces[i].data, .n_bytes = call->pieces[i].n_bytes};
     }
+    return ps_cursor_over(call->slices, call->n_pieces + 1);
+}
+
+const struct ps_data_reply *fake_call_reply(struct fake_call *call)
+{
     struct ps_error err = {0};
-    enum ps_status status =
-        ps_data_reply_read(ps_cursor_over(call->slices, call->n_pieces + 1), &call->reply, &err);
+    enum ps_status status = ps_data_reply_read(fake_call_bytes(call), &call->reply, &err);
     PS_ASSERT(status == PS_OK);
     return &call->reply;
 }

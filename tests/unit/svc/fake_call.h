@@ -35,6 +35,9 @@ uint32_t fake_call_retry_ms(const struct fake_call *call);
 /** The reply, read as a client reads it. The call must be finished with PS_OK. */
 const struct ps_data_reply *fake_call_reply(struct fake_call *call);
 
+/** Its bytes, for whoever reads them otherwise. As above; until the call is settled. */
+struct ps_cursor fake_call_bytes(struct fake_call *call);
+
 /** Where the bytes of piece `at` lie; NULL beyond the last. */
 const uint8_t *fake_call_piece(const struct fake_call *call, size_t at);
 

@@ -322,6 +322,18 @@ size_t rig_write(uint8_t *to)
     return n + n_left;
 }
 
+struct fake_call *rig_deliver_to(const char *method, const struct ps_slice *slices, size_t n_slices)
+{
+    struct fake_call *call = fake_call_create(slices, n_slices);
+    for (uint32_t i = 0; i < PS_SVC_DATA_METHODS; i++) {
+        if (strcmp(rig.methods[i].path, method) == 0) {
+            rig.methods[i].call(rig.methods[i].arg, fake_call_base(call));
+            return call;
+        }
+    }
+    PS_UNREACHABLE("no such method");
+}
+
 struct fake_call *rig_deliver_bytes(enum ps_data_kind kind, const struct ps_slice *slices,
                                     size_t n_slices)
 {
@@ -330,14 +342,7 @@ struct fake_call *rig_deliver_bytes(enum ps_data_kind kind, const struct ps_slic
         [PS_DATA_PUSH] = PS_METHOD_PUSH,
         [PS_DATA_PUSH_PULL] = PS_METHOD_PUSH_PULL,
     };
-    struct fake_call *call = fake_call_create(slices, n_slices);
-    for (uint32_t i = 0; i < PS_SVC_DATA_METHODS; i++) {
-        if (strcmp(rig.methods[i].path, paths[kind]) == 0) {
-            rig.methods[i].call(rig.methods[i].arg, fake_call_base(call));
-            return call;
-        }
-    }
-    PS_UNREACHABLE("no such method");
+    return rig_deliver_to(paths[kind], slices, n_slices);
 }
 
 struct fake_call *rig_deliver(enum ps_data_kind kind)

@@ -112,6 +112,8 @@ size_t rig_write(uint8_t *to);
 struct fake_call *rig_deliver(enum ps_data_kind kind);
 struct fake_call *rig_deliver_bytes(enum ps_data_kind kind, const struct ps_slice *slices,
                                     size_t n_slices);
+struct fake_call *rig_deliver_to(const char *method, const struct ps_slice *slices,
+                                 size_t n_slices);
 
 /** Push all slots for a lease and run the lanes; the status of slot 0. */
 enum ps_status rig_push(uint64_t session, uint64_t lease, uint64_t unit);

@@ -14,6 +14,7 @@ Suite *suite_aggregate(void);
 Suite *suite_health(void);
 Suite *suite_reflection(void);
 Suite *suite_rows(void);
+Suite *suite_scan(void);
 Suite *suite_table_def(void);
 
 #endif
