@@ -226,6 +226,60 @@ static void in_halves(struct ps_client *client, uint32_t number)
     printf("halves: ok\n");
 }
 
+/* Rows under keys, and all of them again: two at a time, each once. */
+static void rows_and_scan(struct ps_client *client, struct ps_client *reader, uint32_t dense)
+{
+    enum {
+        KEYS = 5,
+        WIDTH = 2,
+        ROOM = 2
+    };
+    struct ps_table_def def = PS_ZERO;
+    struct ps_table table;
+    def.name = "tour.rows";
+    def.width = WIDTH;
+    CHECK(ps_client_define_table(client, &def, &table, &words) == PS_OK);
+    CHECK(ps_client_table(reader, def.name, &table, &words) == PS_OK && table.width == WIDTH);
+    const uint64_t keys[KEYS] = {0, 7, 1000, 1ull << 40, UINT64_MAX};
+    float values[KEYS * WIDTH];
+    for (int i = 0; i < KEYS * WIDTH; i++) {
+        values[i] = i < WIDTH ? 0.0f : -(float)i; /* The row of key 0 stays 0. */
+    }
+    struct ps_keyed keyed = {table.number, KEYS, keys, values};
+    struct ps_push push = make_push(NULL, 4);
+    push.n_tensors = 0;
+    push.keyed = &keyed;
+    push.n_keyed = 1;
+    CHECK(ps_client_push(client, &push, &words) == PS_OK);
+
+    uint64_t got_keys[ROOM];
+    float got[ROOM * WIDTH];
+    struct ps_scan scan = PS_ZERO;
+    scan.table = table.number;
+    scan.skip_zeros = true;
+    scan.keys = got_keys;
+    scan.values = got;
+    scan.n_room = ROOM;
+    int n_met[KEYS] = {0};
+    while (!scan.done) {
+        CHECK(ps_client_scan(reader, &scan, &words) == PS_OK);
+        for (uint32_t i = 0; i < scan.n; i++) {
+            for (int k = 0; k < KEYS; k++) {
+                if (got_keys[i] == keys[k]) {
+                    n_met[k]++;
+                    CHECK(got[i * WIDTH + 1] + values[k * WIDTH + 1] > -0.1f);
+                    CHECK(got[i * WIDTH + 1] + values[k * WIDTH + 1] < 0.1f);
+                }
+            }
+        }
+    }
+    CHECK(n_met[0] == 0 && n_met[1] == 1 && n_met[2] == 1 && n_met[3] == 1 && n_met[4] == 1);
+    memset(&scan.at, 0, sizeof(scan.at)); /* Anew, of a table that has no rows. */
+    scan.table = dense;
+    CHECK(ps_client_scan(reader, &scan, &words) == PS_ERR_INVALID);
+    printf("rows: ok (%s)\n", words.text);
+}
+
 /* Mistakes of the caller are refused; none is sent. */
 static void misuse(struct ps_client *client, uint32_t number)
 {
@@ -398,6 +452,7 @@ int main(int argc, char **argv)
     uint32_t number = define_and_look_up(client, other);
     push_once(client, number);
     in_halves(client, number);
+    rows_and_scan(client, other, number);
     misuse(client, number);
     readers_do_not_wait();
     lease_and_report(client);

@@ -45,6 +45,63 @@ static void look_again(struct sim_reader *reader)
     ps_timer_start(&reader->exec.base, &reader->timer, 50 + sim_below(reader->world, 400));
 }
 
+static void judge(struct sim_reader *reader, uint64_t min_clock)
+{
+    sim_ledger_judge(reader->options.ledger, &reader->look, reader->values, min_clock);
+    reader->looked = true;
+    if (reader->options.last) {
+        leave(reader);
+    } else {
+        look_again(reader);
+    }
+}
+
+/* A row of the universe that has not come yet, into its place. */
+static void take_row(struct sim_reader *reader, uint64_t key, const float *row)
+{
+    const struct sim_ledger *ledger = reader->options.ledger;
+    for (uint32_t i = 0; i < ledger->n_rows; i++) {
+        float *to = reader->values + ledger->rows_first + (size_t)i * SIM_ROW_FLOATS;
+        if (ledger->row_keys[i] == key && to[0] != to[0]) { /* NaN: not yet. */
+            memcpy(to, row, SIM_ROW_FLOATS * sizeof(*row));
+            return;
+        }
+    }
+    sim_break(reader->world, "%s: a scan brings key %llu, which is none or came before",
+              reader->node->name, (unsigned long long)key);
+}
+
+/* Keys that nobody pushed have no row: they are as they were in the beginning. */
+static void scanned_all(struct sim_reader *reader)
+{
+    const struct sim_ledger *ledger = reader->options.ledger;
+    for (uint32_t i = 0; i < ledger->n_rows * SIM_ROW_FLOATS; i++) {
+        float *to = reader->values + ledger->rows_first + i;
+        *to = *to != *to ? 0.0f : *to;
+    }
+    judge(reader, reader->pull.ret_min_clock);
+}
+
+static void scanned(struct ps_op *op)
+{
+    struct sim_reader *reader = op->arg;
+    if (!op_fine(reader, op, "a scan")) {
+        return;
+    }
+    struct ps_scan_op *scan = &reader->scan;
+    for (uint32_t i = 0; i < scan->ret_n; i++) {
+        take_row(reader, reader->scan_keys[i], reader->scan_values[i]);
+    }
+    if (scan->ret_n > 0 && scan->ret_min_clock < reader->pull.ret_min_clock) {
+        reader->pull.ret_min_clock = scan->ret_min_clock;
+    }
+    if (scan->ret_done) {
+        scanned_all(reader);
+    } else {
+        ps_session_scan(reader->client, scan);
+    }
+}
+
 static void pulled(struct ps_op *op)
 {
     struct sim_reader *reader = op->arg;
@@ -55,27 +112,30 @@ static void pulled(struct ps_op *op)
     if (!op_fine(reader, op, "a look")) {
         return;
     }
-    sim_ledger_judge(reader->options.ledger, &reader->look, reader->values,
-                     reader->pull.ret_min_clock);
-    reader->looked = true;
-    if (reader->options.last) {
-        leave(reader);
-    } else {
-        look_again(reader);
+    if (!reader->scanning) {
+        judge(reader, reader->pull.ret_min_clock);
+        return;
     }
+    reader->scan = (struct ps_scan_op){.op = {.done = scanned, .arg = reader},
+                                       .table = reader->keyed.table,
+                                       .keys = reader->scan_keys,
+                                       .values = reader->scan_values[0],
+                                       .n_room = SIM_SCAN_ROOM};
+    ps_session_scan(reader->client, &reader->scan);
 }
 
 static void look(struct sim_reader *reader)
 {
     const struct sim_ledger *ledger = reader->options.ledger;
     memset(reader->values, 0xff, ledger->n_floats * sizeof(float));
+    reader->scanning = ledger->n_rows > 0 && (reader->options.last || reader->n_looks++ % 4 == 3);
     reader->look = sim_ledger_begin(ledger, reader->node->number, 0);
     reader->pull = (struct ps_pull_op){.op = {.done = pulled, .arg = reader},
                                        .no_clock = true,
                                        .tensors = reader->tensors,
                                        .n_tensors = reader->options.plan->n_tables,
                                        .keyed = &reader->keyed,
-                                       .n_keyed = ledger->n_rows > 0};
+                                       .n_keyed = ledger->n_rows > 0 && !reader->scanning};
     ps_session_pull(reader->client, &reader->pull);
 }
 

@@ -17,6 +17,8 @@ struct sim_reader_options {
     bool last; /* Looks once. */
 };
 
+#define SIM_SCAN_ROOM 40u
+
 struct sim_reader {
     struct sim_reader_options options;
     struct sim_world *world;
@@ -29,6 +31,11 @@ struct sim_reader {
     struct ps_pull_op pull;
     struct ps_tensor tensors[SIM_TABLES_MAX];
     struct ps_keyed keyed;
+    struct ps_scan_op scan; /* Now and then rows come by it, SIM_SCAN_ROOM at a time. */
+    uint64_t scan_keys[SIM_SCAN_ROOM];
+    float scan_values[SIM_SCAN_ROOM][SIM_ROW_FLOATS];
+    bool scanning;
+    uint32_t n_looks;
     float *values;
     struct sim_look look;
     struct ps_timer timer;

@@ -8,7 +8,8 @@
 
 /* Field numbers of proto/ps/v1/parameter_server.proto. */
 enum reply_field {
-    REPLY_SLOTS = 1, /* Of a push; of a Pull: of the pull. */
+    REPLY_STATUS = 1, /* Of a scan. */
+    REPLY_SLOTS = 1,  /* Of a push; of a Pull: of the pull. */
     REPLY_MIN_CLOCK = 3,
     REPLY_PULL_SLOTS = 5
 };
@@ -110,12 +111,13 @@ static void see(void *arg, const struct sim_reply *reply)
 {
     struct sim_watch *watch = arg;
     bool pull = strcmp(reply->method, "/ps.v1.ParameterServer/Pull") == 0;
+    bool scan = strcmp(reply->method, "/ps.v1.ParameterServer/Scan") == 0;
     if (strncmp(reply->method, "/ps.v1.ParameterServer/", 23) != 0 || reply->server == NULL) {
         return;
     }
     struct ps_cursor cursor = ps_cursor_over(reply->msg->slices, reply->msg->n_slices);
     uint64_t min_clock = 0;
-    bool read = false; /* Else the reply carries no min clock. */
+    bool read = scan; /* Else the reply carries no min clock. */
     uint32_t number;
     uint64_t value;
     struct ps_cursor bytes;
@@ -123,6 +125,8 @@ static void see(void *arg, const struct sim_reply *reply)
     while (next_field(&cursor, &number, &value, &bytes)) {
         if (number == REPLY_MIN_CLOCK) {
             min_clock = value;
+        } else if (scan) { /* It has no slots, and says nothing of its own. */
+            read = read && (number != REPLY_STATUS || value == STATUS_OK);
         } else if (number == REPLY_PULL_SLOTS) {
             read = see_slot(watch, reply, bytes, true) || read;
         } else if (number == REPLY_SLOTS) {

@@ -48,6 +48,7 @@ enum ps_status ps_session_usable(const struct ps_session *session, struct ps_err
 static void fail_all(struct ps_session *session, enum ps_status status, const char *words)
 {
     ps_session_work_fail(session, status, words);
+    ps_session_scan_fail(session, status, words);
     ps_session_cold_fail(session, status, words);
     session->changed = true;
 }
@@ -150,7 +151,8 @@ static void left(struct ps_op *op)
 /* The next step of closing. True when nothing is left to wait for. */
 static bool close_on(struct ps_session *session)
 {
-    if (session->phase == PS_SESSION_DRAINING && session->n_works == 0 && session->n_colds == 0) {
+    uint32_t n_open = session->n_works + session->n_scans + session->n_colds;
+    if (session->phase == PS_SESSION_DRAINING && n_open == 0) {
         session->phase = PS_SESSION_LEAVING;
         session->leave_op = (struct ps_op){.done = left, .arg = session};
         bool member = session->view.session_number != 0 && !session->view.fenced;
@@ -276,6 +278,7 @@ static void init(struct ps_session *session, const struct ps_session_options *op
     ps_list_init(&session->idle_works);
     ps_list_init(&session->calls);
     ps_list_init(&session->idle_calls);
+    ps_list_init(&session->scans);
     ps_list_init(&session->colds);
     ps_list_init(&session->ended);
     for (uint32_t slot = 0; slot < PS_SLOTS; slot++) {
@@ -399,6 +402,12 @@ void ps_session_push_pull(struct ps_session *session, struct ps_push_op *push,
     started(session);
 }
 
+void ps_session_scan(struct ps_session *session, struct ps_scan_op *scan)
+{
+    ps_session_scan_start(session, scan);
+    started(session);
+}
+
 void ps_session_figures(struct ps_session *session, const struct ps_worker_stats *stats)
 {
     session->stats = *stats;
@@ -425,6 +434,7 @@ void ps_session_close(struct ps_session *session, struct ps_op *op)
     session->phase = PS_SESSION_DRAINING;
     session->close_op = op;
     ps_session_work_fail(session, PS_ERR_CANCELED, "the session is being closed");
+    ps_session_scan_fail(session, PS_ERR_CANCELED, "the session is being closed");
     ps_session_cold_fail(session, PS_ERR_CANCELED, "the session is being closed");
     started(session);
 }

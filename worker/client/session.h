@@ -90,6 +90,20 @@ struct ps_pull_op {
     uint64_t ret_blocked_ns; /* Of its time, how long the gate (not the network) held it. */
 };
 
+/** Rows of a sparse table, as many as there is room for: see struct ps_scan. */
+struct ps_scan_op {
+    struct ps_op op;
+    uint32_t table;
+    bool skip_zeros;
+    uint64_t *keys; /* [n_room] Borrowed until done; written. */
+    float *values;  /* [n_room][width] */
+    uint32_t n_room;
+    struct ps_scan_at at; /* Where to begin; on success where to go on. */
+    uint32_t ret_n;
+    bool ret_done;
+    uint64_t ret_min_clock; /* Smallest over the rows. */
+};
+
 struct ps_push_op {
     struct ps_op op; /* PS_ERR_LATE (aggregate): the step is closed; repeat the unit later. */
     uint64_t stream; /* Lease id; 0: the session's own. */
@@ -137,6 +151,8 @@ void ps_session_push(struct ps_session *session, struct ps_push_op *push);
  */
 void ps_session_push_pull(struct ps_session *session, struct ps_push_op *push,
                           struct ps_pull_op *pull);
+
+void ps_session_scan(struct ps_session *session, struct ps_scan_op *scan);
 
 /** What the worker did with its time; travels with reports. */
 void ps_session_figures(struct ps_session *session, const struct ps_worker_stats *stats);

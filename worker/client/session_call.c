@@ -13,13 +13,14 @@
 
 /* ---- Answers ------------------------------------------------------------------------------- */
 
-static void remember_position(struct ps_route *route, const struct ps_slot_reply *reply)
+void ps_session_remember(struct ps_session *session, uint32_t slot, uint64_t epoch,
+                         uint64_t position)
 {
-    uint64_t epoch = route->seen_epoch[reply->slot];
-    uint64_t position = route->seen_position[reply->slot];
-    if (reply->epoch > epoch || (reply->epoch == epoch && reply->position > position)) {
-        route->seen_epoch[reply->slot] = reply->epoch;
-        route->seen_position[reply->slot] = reply->position;
+    struct ps_route *route = &session->route;
+    if (epoch > route->seen_epoch[slot] ||
+        (epoch == route->seen_epoch[slot] && position > route->seen_position[slot])) {
+        route->seen_epoch[slot] = epoch;
+        route->seen_position[slot] = position;
     }
 }
 
@@ -104,7 +105,7 @@ static void take_push_slots(struct ps_session *session, struct ps_session_call *
         const struct ps_slot_reply *slot = &reply->push[i];
         struct ps_flow_unit *unit = ps_flow_find(&work->push_flow, &call->push, slot->slot);
         if (slot->status == PS_OK) {
-            remember_position(&session->route, slot);
+            ps_session_remember(session, slot->slot, slot->epoch, slot->position);
             work->n_push_bytes += unit->n_bytes;
         }
         note_refusal(session, call, slot, &work->push_err);
@@ -155,7 +156,7 @@ static void take_pull_slots(struct ps_session *session, struct ps_session_call *
             continue;
         }
         if (slot->status == PS_OK) {
-            remember_position(&session->route, slot);
+            ps_session_remember(session, slot->slot, slot->epoch, slot->position);
             deliver(session, work, unit, &payload);
             pull_first_answer(session, call);
             if (reply->min_clock < work->min_clock) {
@@ -212,27 +213,15 @@ static bool any_fenced(const struct ps_data_reply *reply)
     return fenced;
 }
 
-/* A server that is full answers BUSY for ever: whoever waits for it must be told. */
-static void note_busy(struct ps_session *session, uint32_t index, const struct ps_data_reply *reply)
+static bool any_busy(const struct ps_data_reply *reply)
 {
-    struct ps_session_server *server = &session->servers[index];
     bool busy = false;
     for (uint32_t i = 0; i < reply->n_push + reply->n_pull; i++) {
         const struct ps_slot_reply *slot =
             i < reply->n_push ? &reply->push[i] : &reply->pull[i - reply->n_push];
         busy = busy || slot->status == PS_ERR_BUSY || slot->status == PS_ERR_NOMEM;
     }
-    uint64_t now_ms = ps_exec_now_ms(session->options.exec);
-    if (!busy || server->busy_since_ms == 0) {
-        server->busy_since_ms = busy ? now_ms : 0;
-        server->busy_log_ms = PS_SESSION_LOG_BUSY_MS;
-    } else if (now_ms - server->busy_since_ms >= server->busy_log_ms) {
-        server->busy_log_ms *= 2;
-        ps_log(PS_LOG_WARN, "server.busy",
-               "msg=\"server %u (%s) has refused for %llu s, busy or without memory for new rows "
-               "(its log says table.full then): retrying\"",
-               index, server->address, (unsigned long long)(now_ms - server->busy_since_ms) / 1000);
-    }
+    return busy;
 }
 
 /* A table that only grows will hardly have room for new rows again: the push ends, with words. */
@@ -280,7 +269,7 @@ static uint64_t take_reply(struct ps_session *session, struct ps_session_call *c
     if (reply->term > session->view.term) { /* From now on, states of the old term are stale. */
         session->view.term = reply->term;
     }
-    note_busy(session, call->server, reply);
+    ps_session_server_busy(session, call->server, any_busy(reply));
     uint64_t ready_ms = repeat_at_ms(session, call, reply);
     take_push_slots(session, call, reply, ready_ms);
     take_pull_slots(session, call, reply, ready_ms);
@@ -297,18 +286,8 @@ static uint64_t take_failure(struct ps_session *session, struct ps_session_call 
     struct ps_session_server *server = &session->servers[call->server];
     const struct ps_error *err = &call->request.err;
     uint64_t now_ms = ps_exec_now_ms(session->options.exec);
-    bool silent = err->status == PS_ERR_UNAVAIL || err->status == PS_ERR_TIMEOUT;
     bool canceled = err->status == PS_ERR_CANCELED; /* By us, or by a server that stops. */
-    /* Our servers say when to come back; something between that refuses for ever does not. */
-    bool foreign =
-        (err->status == PS_ERR_BUSY || err->status == PS_ERR_NOMEM) && call->request.retry_ms == 0;
-    if (silent || foreign) {
-        bool slept = session->awake_ms > call->start_ms; /* Nobody answers a stopped process. */
-        ps_session_peer_failed(&server->peer, slept ? session->awake_ms : call->start_ms, now_ms);
-        server->peer.refuses = foreign;
-    } else if (!canceled) {
-        ps_session_server_heard(session, call->server);
-    }
+    ps_session_server_failed(session, call->server, &call->request, call->start_ms);
     if (err->status == PS_ERR_FENCED) {
         ps_session_fence(session, err->text);
     } else if (!canceled && !ps_status_retryable(err->status)) {

@@ -7,6 +7,7 @@
  *   session_work.c    pushes and pulls from start to end
  *   session_rows.c    their rows of sparse tables: memory, keys and values in order
  *   session_call.c    their calls: bytes out, answers in
+ *   session_scan.c    scans: steps over slots, one call after the other
  *   session_peer.c    servers and coordinators that do not answer
  *   session_attend.c  the Attend stream, reports
  *   session_state.c   what the coordinator says: placement, catalogue, clock, lease
@@ -21,8 +22,10 @@
 #include "client/flow_core.h"
 #include "client/session.h"
 #include "cluster/backoff.h"
+#include "wire/scan_msg.h"
 
 #define PS_SESSION_WORKS_MAX        64u    /* Pushes and pulls at once; a pipeline needs 3. */
+#define PS_SESSION_SCANS_MAX        16u    /* Scans at once; each has one call under way. */
 #define PS_SESSION_COLD_MAX         16u    /* Definitions and such at once. */
 #define PS_SESSION_CALLS_PER_SERVER 4u     /* Fill the pipe; more only queues at the server. */
 #define PS_SESSION_BYTES_PER_MS     10000u /* 10 MB/s: slower than that counts as dead. */
@@ -133,6 +136,22 @@ struct ps_session_cold {
     bool defines; /* A Describe that was a DefineTable. */
 };
 
+/** One scan: a call after the other, to the server of the slot that it is at. */
+struct ps_session_scan {
+    struct ps_list node;
+    struct ps_session *session;
+    struct ps_scan_op *op;
+    struct ps_scan_at at; /* Behind the rows that have come. */
+    uint32_t server;      /* Of the call under way. */
+    bool under_way;
+    struct ps_request request;
+    struct ps_scan_request asked;
+    struct ps_mail mail;
+    struct ps_timer timer; /* Before the next try. */
+    struct ps_backoff backoff;
+    uint64_t start_ms;
+};
+
 struct ps_session_attend {
     struct ps_stream *stream; /* NULL: none open. */
     struct ps_mail closed;    /* Posted by a transport thread. */
@@ -195,9 +214,11 @@ struct ps_session {
     struct ps_list idle_works;
     struct ps_list calls;
     struct ps_list idle_calls;
+    struct ps_list scans;
     struct ps_list colds;
     struct ps_list ended; /* Operations whose `done` is to be called. */
     uint32_t n_works;
+    uint32_t n_scans;
     uint32_t n_colds;
     struct ps_session_attend attend;
 
@@ -268,6 +289,15 @@ void ps_session_rows_free(struct ps_session_rows *rows);
 void ps_session_call_send(struct ps_session *session, struct ps_session_work *work,
                           uint64_t now_ms);
 
+/** What a slot has said of itself, for the next one who asks. */
+void ps_session_remember(struct ps_session *session, uint32_t slot, uint64_t epoch,
+                         uint64_t position);
+
+/* session_scan.c */
+void ps_session_scan_start(struct ps_session *session, struct ps_scan_op *op);
+/** All of them end, and soon: calls are canceled. */
+void ps_session_scan_fail(struct ps_session *session, enum ps_status status, const char *words);
+
 /* session_peer.c */
 /** It has answered. */
 void ps_session_peer_heard(struct ps_session_peer *peer, uint64_t now_ms);
@@ -280,6 +310,13 @@ void ps_session_server_connect(struct ps_session *session, uint32_t index);
 /** Calls may go: its channel leads where the placement says. */
 bool ps_session_server_connected(const struct ps_session_server *server);
 void ps_session_server_heard(struct ps_session *session, uint32_t index);
+/** A call to it that began at `start_ms` ended with an error: was it silent, or did it speak? */
+void ps_session_server_failed(struct ps_session *session, uint32_t index,
+                              const struct ps_request *request, uint64_t start_ms);
+/** It answered; `busy`: that it cannot for now. Says so when that lasts. */
+void ps_session_server_busy(struct ps_session *session, uint32_t index, bool busy);
+/** An operation with servers has ended: if it was the last one, nobody asks any more. */
+void ps_session_servers_rest(struct ps_session *session);
 /** Every heartbeat: say and decide who is silent for too long. */
 void ps_session_servers_check(struct ps_session *session, uint64_t now_ms);
 

@@ -74,7 +74,7 @@ static void check_server(struct ps_session *session, uint32_t index, uint64_t no
     struct ps_session_peer *peer = &server->peer;
     /* Silence counts only while somebody asks. */
     bool asked = server->n_calls > 0 || now_ms - peer->failed_ms <= 2ull * PS_BACKOFF_CAP_MS;
-    if (!peer->silent || !asked || session->n_works == 0) {
+    if (!peer->silent || !asked || session->n_works + session->n_scans == 0) {
         return;
     }
     unsigned long long silent_s = (now_ms - peer->since_ms) / 1000;
@@ -104,4 +104,49 @@ void ps_session_server_heard(struct ps_session *session, uint32_t index)
         ps_log(PS_LOG_INFO, "server.back", "server=%u address=\"%s\"", index, server->address);
     }
     ps_session_peer_heard(&server->peer, ps_exec_now_ms(session->options.exec));
+}
+
+void ps_session_server_failed(struct ps_session *session, uint32_t index,
+                              const struct ps_request *request, uint64_t start_ms)
+{
+    struct ps_session_peer *peer = &session->servers[index].peer;
+    enum ps_status status = request->err.status;
+    bool silent = status == PS_ERR_UNAVAIL || status == PS_ERR_TIMEOUT;
+    /* Our servers say when to come back; something between that refuses for ever does not. */
+    bool foreign = (status == PS_ERR_BUSY || status == PS_ERR_NOMEM) && request->retry_ms == 0;
+    if (silent || foreign) {
+        bool slept = session->awake_ms > start_ms; /* Nobody answers a stopped process. */
+        ps_session_peer_failed(peer, slept ? session->awake_ms : start_ms,
+                               ps_exec_now_ms(session->options.exec));
+        peer->refuses = foreign;
+    } else if (status != PS_ERR_CANCELED) {
+        ps_session_server_heard(session, index);
+    }
+}
+
+/* A server that is full answers BUSY for ever: whoever waits for it must be told. */
+void ps_session_server_busy(struct ps_session *session, uint32_t index, bool busy)
+{
+    struct ps_session_server *server = &session->servers[index];
+    uint64_t now_ms = ps_exec_now_ms(session->options.exec);
+    if (!busy || server->busy_since_ms == 0) {
+        server->busy_since_ms = busy ? now_ms : 0;
+        server->busy_log_ms = PS_SESSION_LOG_BUSY_MS;
+    } else if (now_ms - server->busy_since_ms >= server->busy_log_ms) {
+        server->busy_log_ms *= 2;
+        ps_log(PS_LOG_WARN, "server.busy",
+               "msg=\"server %u (%s) has refused for %llu s, busy or without memory for new rows "
+               "(its log says table.full then): retrying\"",
+               index, server->address, (unsigned long long)(now_ms - server->busy_since_ms) / 1000);
+    }
+}
+
+void ps_session_servers_rest(struct ps_session *session)
+{
+    if (session->n_works + session->n_scans > 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < session->n_servers; i++) {
+        session->servers[i].peer.silent = false; /* Nobody asks: silence means nothing. */
+    }
 }

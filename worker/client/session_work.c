@@ -353,12 +353,7 @@ static void end_work(struct ps_session *session, struct ps_session_work *work)
     ps_list_remove(&work->node);
     ps_list_append(&session->idle_works, &work->node);
     session->n_works--;
-    if (session->n_works > 0) {
-        return;
-    }
-    for (uint32_t i = 0; i < session->n_servers; i++) {
-        session->servers[i].peer.silent = false; /* Nobody asks: silence means nothing. */
-    }
+    ps_session_servers_rest(session);
 }
 
 static void end_ended(struct ps_session *session, struct ps_session_work *work)

@@ -10,6 +10,7 @@
 #include "cluster/keys.h"
 #include "coordinator.pb-c.h"
 #include "wire/keys.h"
+#include "wire/scan_msg.h"
 
 #define ADDRESS_BYTES 32
 
@@ -528,11 +529,124 @@ static size_t do_pull(struct fake_cluster *cluster, uint32_t server, uint8_t *to
     return n_bytes;
 }
 
+/* ---- Scans --------------------------------------------------------------------------------- */
+
+struct found {
+    uint64_t keys[FAKE_SCAN_STEP];
+    float values[FAKE_SCAN_STEP][FAKE_WIDTH_MAX];
+    uint32_t n;
+};
+
+/* Keep what was found in the order of keys. */
+static void add_found(struct found *found, const struct fake_row *row)
+{
+    uint32_t at = found->n++;
+    for (; at > 0 && found->keys[at - 1] > row->key; at--) {
+        found->keys[at] = found->keys[at - 1];
+        memcpy(found->values[at], found->values[at - 1], sizeof(row->values));
+    }
+    found->keys[at] = row->key;
+    memcpy(found->values[at], row->values, sizeof(row->values));
+}
+
+static bool all_zero(const struct fake_row *row, uint32_t width)
+{
+    bool zero = true;
+    for (uint32_t e = 0; e < width; e++) {
+        zero = zero && row->values[e] == 0.0f;
+    }
+    return zero;
+}
+
+/* Rows from `cursor` on, at most `n_max` of them; where to go on. Some first steps find none. */
+static uint64_t look_for(const struct fake_cluster *cluster, const struct ps_scan_request *ask,
+                         uint32_t n_max, struct found *ret)
+{
+    uint64_t at = ask->cursor;
+    uint64_t end = at == 0 && ask->slot % 8 == 0 && cluster->n_rows > 1 ? 1 : cluster->n_rows;
+    uint32_t width = cluster->widths[ask->table];
+    n_max = n_max < FAKE_SCAN_STEP ? n_max : FAKE_SCAN_STEP;
+    for (; at < end && ret->n < n_max; at++) {
+        const struct fake_row *row = &cluster->rows[at];
+        if (row->table == ask->table && ps_keys_slot(row->key, FAKE_KEY_SEED) == ask->slot &&
+            !(ask->skip_zeros && all_zero(row, width))) {
+            add_found(ret, row);
+        }
+    }
+    return at;
+}
+
+/* Something is wrong with an answer. */
+static void lie(enum fake_scan_lie what, const struct ps_scan_request *ask, struct found *found,
+                struct ps_scan_reply *answer)
+{
+    if (what == SCAN_OTHER_SLOT || what == SCAN_TOO_MANY) {
+        found->n = what == SCAN_TOO_MANY ? FAKE_SCAN_STEP : 1;
+        for (uint32_t i = 0; i < found->n; i++) {
+            found->keys[i] = i == 0 ? 0 : found->keys[i - 1] + 1;
+            while ((ps_keys_slot(found->keys[i], FAKE_KEY_SEED) == ask->slot) !=
+                   (what == SCAN_TOO_MANY)) {
+                found->keys[i]++;
+            }
+        }
+    } else if (what == SCAN_STANDS) {
+        answer->cursor = ask->cursor;
+        answer->done = false;
+    }
+}
+
+static void serve_scan(struct fake_cluster *cluster, struct fake_call *call, uint32_t server,
+                       bool lose)
+{
+    static uint8_t bytes[PS_SCAN_HEAD_BYTES_MAX + sizeof(struct found) + 100];
+    static uint8_t payload[sizeof(struct found) + 100];
+    struct ps_scan_request ask;
+    struct ps_cursor c = ps_cursor_over(call->msg->slices, call->msg->n_slices);
+    PS_ASSERT(ps_scan_request_read(c, &ask, NULL) == PS_OK);
+    PS_ASSERT(ask.session_number == 5 && ask.table < cluster->n_tables && ask.slot < PS_SLOTS);
+    uint32_t width = cluster->widths[ask.table];
+    struct ps_slot_part slot = {.slot = ask.slot, .epoch = ask.epoch};
+    struct ps_scan_reply answer = {.status = judge(cluster, server, &slot, false),
+                                   .term = cluster->term,
+                                   .min_clock = cluster->min_clock,
+                                   .retry_ms = cluster->retry_ms,
+                                   .epoch = cluster->epoch[ask.slot],
+                                   .position = cluster->position[ask.slot]};
+    struct found found = {.n = 0};
+    cluster->n_scan_calls++;
+    if (answer.status == PS_OK) {
+        answer.cursor = look_for(cluster, &ask, ask.max_bytes / ps_scan_row_bytes(width), &found);
+        answer.done = answer.cursor >= cluster->n_rows;
+        lie(cluster->scan_lie, &ask, &found, &answer);
+        answer.n_keys = found.n;
+        answer.n_key_bytes = (uint32_t)ps_keys_write(found.keys, found.n, payload, sizeof(payload));
+        answer.n_payload_bytes = answer.n_key_bytes;
+        for (uint32_t i = 0; i < found.n; i++) {
+            memcpy(payload + answer.n_payload_bytes, found.values[i], width * sizeof(float));
+            answer.n_payload_bytes += width * sizeof(float);
+        }
+        answer.n_payload_bytes -= cluster->scan_lie == SCAN_SHORT && found.n > 0 ? 1 : 0;
+        if (cluster->scan_lie == SCAN_DOUBLED && found.n > 0) {
+            payload[0] = 0x80; /* Not the shortest form of anything. */
+            payload[1] = 0;
+        }
+    }
+    size_t n_head = ps_scan_reply_write(&answer, bytes, PS_SCAN_HEAD_BYTES_MAX);
+    memcpy(bytes + n_head, payload, (size_t)answer.n_payload_bytes);
+    if (!lose) {
+        fake_answer(call, PS_OK, bytes, n_head + (size_t)answer.n_payload_bytes);
+    }
+}
+
 static void serve(struct fake_cluster *cluster, struct fake_call *call, bool lose)
 {
     uint32_t server = (uint32_t)strtoul(call->address + strlen("server-"), NULL, 10);
     struct ps_cursor c = ps_cursor_over(call->msg->slices, call->msg->n_slices);
     struct ps_error err = {0};
+    if (strcmp(call->request->method, PS_METHOD_SCAN) == 0) {
+        serve_scan(cluster, call, server, lose);
+        return;
+    }
     PS_ASSERT(call->msg->n_bytes <= PS_MESSAGE_BYTES_MAX);
     PS_ASSERT(ps_data_request_read(c, &request, &err) == PS_OK);
     PS_ASSERT(request.session_number == 5 && request.generation == cluster->generation);

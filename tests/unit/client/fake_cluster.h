@@ -26,6 +26,18 @@ enum fake_fate {
     FATE_NOTHING       /* An answer that does not mention a slot. */
 };
 
+/** What is wrong with every answer to a scan. */
+enum fake_scan_lie {
+    SCAN_TRUE,
+    SCAN_OTHER_SLOT, /* Keys of another slot. */
+    SCAN_TOO_MANY,   /* More rows than were asked for. */
+    SCAN_STANDS,     /* It does not go on. */
+    SCAN_SHORT,      /* Fewer values than keys. */
+    SCAN_DOUBLED,    /* A key twice: bytes that are no keys. */
+    SCAN_LIES
+};
+#define FAKE_SCAN_STEP 2u /* Rows that one call brings at most. */
+
 /** One slot of one data call, as it arrived. */
 struct fake_seen {
     uint32_t call; /* Number of the data call. */
@@ -87,6 +99,8 @@ struct fake_cluster {
     uint32_t n_push_calls;
     uint32_t n_pull_calls;
     uint32_t n_both_calls;
+    uint32_t n_scan_calls;
+    enum fake_scan_lie scan_lie;
     uint32_t n_joins;
     uint32_t n_leaves;
     struct fake_call *held[FAKE_CALLS_MAX];

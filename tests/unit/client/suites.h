@@ -8,6 +8,7 @@
 
 Suite *suite_calls(void);
 Suite *suite_gate(void);
+Suite *suite_scan(void);
 Suite *suite_session(void);
 Suite *suite_rows(void);
 

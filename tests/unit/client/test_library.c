@@ -163,6 +163,49 @@ START_TEST(a_reader_looks_up_and_pulls_without_waiting_for_anybody)
 }
 END_TEST
 
+static void make_rows(void)
+{
+    for (uint32_t i = 0; i < 100; i++) {
+        fake_row(cluster, 0, i)->values[1] = (float)i;
+    }
+}
+
+START_TEST(a_scan_hands_out_all_rows_room_by_room)
+{
+    uint64_t keys[7];
+    float values[7][2];
+    bool met[100] = {false};
+    library_start(_i);
+    struct ps_table table;
+    struct ps_table_def def = {.name = "rows", .width = 2};
+    ck_assert_int_eq(ps_client_define_table(client, &def, &table, NULL), PS_OK);
+    library_do(_i, make_rows);
+    struct ps_scan scan = {
+        .table = table.number, .keys = keys, .values = values[0], .n_room = 7, .skip_zeros = true};
+    uint32_t n = 0;
+    while (!scan.done) {
+        ck_assert_int_eq(ps_client_scan(client, &scan, NULL), PS_OK);
+        ck_assert(scan.n == 7 || scan.done);
+        for (uint32_t i = 0; i < scan.n; i++) {
+            ck_assert(keys[i] > 0 && keys[i] < 100 && !met[keys[i]]);
+            ck_assert(values[i][0] == 0.0f && values[i][1] == (float)keys[i]);
+            met[keys[i]] = true;
+        }
+        n += scan.n;
+    }
+    ck_assert_uint_eq(n, 99);
+    scan = (struct ps_scan){.table = table.number, .keys = keys, .n_room = 7};
+    ck_assert_int_eq(ps_client_scan(client, &scan, NULL), PS_ERR_INVALID);
+    scan =
+        (struct ps_scan){.table = table.number + 1, .keys = keys, .values = values[0], .n_room = 7};
+    struct ps_error err;
+    ck_assert_int_eq(ps_client_scan(client, &scan, &err), PS_ERR_NOT_FOUND);
+    ck_assert_int_eq(ps_client_scan(client, NULL, &err), PS_ERR_INVALID);
+    ck_assert_str_eq(err.text, "scan is NULL");
+    library_stop();
+}
+END_TEST
+
 START_TEST(a_look_at_the_cluster_outlives_the_client)
 {
     library_start(_i);
@@ -476,6 +519,7 @@ Suite *suite_library(void)
     tcase_add_loop_test(one, a_change_wakes_the_waiter_and_none_is_missed, THREAD, INLINE + 1);
     tcase_add_loop_test(one, a_reader_looks_up_and_pulls_without_waiting_for_anybody, THREAD,
                         INLINE + 1);
+    tcase_add_loop_test(one, a_scan_hands_out_all_rows_room_by_room, THREAD, INLINE + 1);
     tcase_add_loop_test(one, a_look_at_the_cluster_outlives_the_client, THREAD, INLINE + 1);
     tcase_add_loop_test(one, so_many_are_under_way_and_no_more_and_closing_ends_them, THREAD,
                         INLINE + 1);

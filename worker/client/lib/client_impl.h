@@ -7,6 +7,7 @@
  *   client_unit.c  unit after unit: leases, clock, reports
  *   client_stats.c what a worker did with its time
  *   client_rows.c  which rows a unit has
+ *   client_scan.c  all rows of a sparse table
  *   client_wait.c  operations between callers and executor: pool, lock, waiting
  *   client_open.c  threads, session, their beginning and end
  *   runtime.c      gRPC, shared by clients
@@ -49,6 +50,7 @@ struct ps_client_call {
         struct ps_look_op look;
         struct ps_pull_op pull;
         struct ps_push_op push;
+        struct ps_scan_op scan;
         struct ps_shutdown_op shutdown;
     } as;
 };

@@ -241,6 +241,7 @@ struct ps_scan {
     uint64_t min_clock; /* Every update of steps below is in the rows that came; 0 without any. */
     struct ps_scan_at { /* The library's: how far it is. */
         uint32_t slot;
+        uint64_t generation;
         uint64_t epoch;
         uint64_t cursor;
     } at;
