@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """A client that is no part of the project pushes and pulls rows of a sparse table.
 
-What it does stands in proto/README.md: "Rows", "Fragments", "Where a key lives". It does the units
-of tests/load/rows.c, so that `ps-rows --mode check` can say whether every row is right.
+What it does stands in proto/README.md: "Rows", "Fragments", "Scan", "Where a key lives". It does
+the units of tests/load/rows.c, so that `ps-rows --mode check` can say whether every row is right.
 
-    interop_rows.py units ADDRESS KEYS UNITS    push, pull, compare
+    interop_rows.py units ADDRESS KEYS UNITS    push, pull, scan, compare
     interop_rows.py lies ADDRESS                what each lie about keys is answered with, as JSON
 """
 
@@ -41,6 +41,19 @@ def varint(n):
 def encoded(keys):
     """Differences of sorted keys, minus 1; the first one as it is."""
     return b"".join(varint(key - before - 1) for before, key in zip([-1] + keys, keys))
+
+
+def decoded(data):
+    keys, number, shift, before = [], 0, 0, -1
+    for byte in data:
+        number |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            before += number + 1
+            keys.append(before)
+            number, shift = 0, 0
+    assert shift == 0
+    return keys
 
 
 class Rows(Cluster):
@@ -121,6 +134,30 @@ class Rows(Cluster):
         return found
 
 
+    def scan_rows(self, max_bytes):
+        """All rows, by key; each comes once. And how many answers it took."""
+        found, n_answers = {}, 0
+        for slot in range(SLOTS):
+            cursor, done = 0, False
+            while not done:
+                request = self.request("Scan", table=self.rows.number, slot=slot,
+                                       epoch=self.placement.epoch[slot], cursor=cursor,
+                                       max_bytes=max_bytes)
+                stub = self.server(self.placement.primary[slot])
+                reply = stub.Scan(request, timeout=CALL_S)
+                assert self.status_names[reply.status] == "OK", reply
+                assert len(reply.payload) <= max_bytes
+                keys = decoded(reply.payload[:reply.key_bytes])
+                values = array.array("f", reply.payload[reply.key_bytes:])
+                assert len(keys) == reply.keys and keys == sorted(set(keys))
+                assert len(values) == WIDTH * len(keys)
+                for i, key in enumerate(keys):
+                    assert key not in found and self.slot(key) == slot
+                    found[key] = values[i * WIDTH:(i + 1) * WIDTH].tolist()
+                cursor, done, n_answers = reply.cursor, reply.done, n_answers + 1
+        return found, n_answers
+
+
 def units(args):
     """The units of tests/load/rows.c, one in four of its keys each."""
     cluster = Rows(args.address)
@@ -137,8 +174,11 @@ def units(args):
             cluster.push_slots(server, unit, keys, dict.fromkeys(keys, gradient), True)
     found = cluster.pull_rows(universe)
     wrong = [k for k in universe if found[k] != [times[k] * (1.0 + j % 7) for j in range(WIDTH)]]
+    scanned, n_answers = cluster.scan_rows(1000)
+    wrong += [k for k in universe if scanned.get(k) != (found[k] if times[k] else None)]
     cluster.leave()
-    return {"rows": len(universe), "wrong": wrong}
+    return {"rows": len(universe), "wrong": wrong, "scanned": len(scanned),
+            "answers": n_answers}
 
 
 def lies(args):
@@ -169,6 +209,17 @@ def lies(args):
         try:
             reply = cluster.server(0).Push(request, timeout=CALL_S)
             told[name] = cluster.status_names[reply.slots[0].status]
+        except grpc.RpcError as error:
+            told[name] = error.code().name
+    for name, fields in [
+        ("a scan of a dense table", {"table": cluster.one.number}),
+        ("a scan of no table", {"table": 200}),
+        ("a scan of slot 64", {"table": cluster.rows.number, "slot": SLOTS}),
+        ("a scan of less than a row", {"table": cluster.rows.number, "max_bytes": 29}),
+    ]:
+        try:
+            cluster.server(0).Scan(cluster.request("Scan", **fields), timeout=CALL_S)
+            told[name] = "OK"
         except grpc.RpcError as error:
             told[name] = error.code().name
     cluster.leave()

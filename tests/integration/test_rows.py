@@ -39,6 +39,7 @@ class Rows(ps_test.Case):
                                              program=ROWS)
         self.assertEqual((status, stderr), (0, ""), stdout)
         self.assertRegex(stdout, r"^0 wrong of \d+ rows")
+        self.assertRegex(stdout, r"(?m)^0 wrong of \d+ scanned$")
 
     def table(self, address):
         """What psctl says of the sparse table."""
@@ -78,6 +79,19 @@ class Rows(ps_test.Case):
             workers[victim].process.send_signal(signal.SIGKILL)
             self.assertEqual(workers[victim].wait(), -signal.SIGKILL)
             workers[victim] = self.worker(address, *args)
+        for worker in workers:
+            self.assertEqual(worker.wait(), 0, worker.text())
+        self.check(address, *args)
+
+    def test_scans_find_each_row_once_and_whole_while_workers_push(self):
+        address = self.servers(2)
+        args = ("--keys", ps_test.either(20000, 3000), "--workers", 2, "--units", 100)
+        workers = [self.worker(address, *args) for _ in range(2)]
+        ps_test.wait_until("some units", lambda: workers[0].stdout.count("unit") >= 3)
+        status, stdout, stderr = ps_test.run("--coordinator", address, "--mode", "scan", "--time",
+                                             "500ms", *args, program=ROWS)
+        self.assertEqual((status, stderr), (0, ""), stdout)
+        self.assertRegex(stdout, r"^0 wrong, [1-9]\d* scans, [1-9]\d* rows")
         for worker in workers:
             self.assertEqual(worker.wait(), 0, worker.text())
         self.check(address, *args)

@@ -5,7 +5,8 @@
  * The rows of unit u are those keys of a fixed universe, ends of the 64 bits among them, that a
  * hash of (u, key) picks; element j of such a row gets 1 + j % 7 a unit. So after the job row k
  * holds n_k * (1 + j % 7), n_k being the number of units that have it, and any unit that was
- * applied twice or not at all shows. `bench` pushes and pulls rows as fast as one session may.
+ * applied twice or not at all shows, in a pull and in a scan. `bench` pushes and pulls rows as fast
+ * as one session may.
  */
 #include <inttypes.h>
 #include <stddef.h>
@@ -24,6 +25,7 @@
 enum mode {
     MODE_WORK,
     MODE_CHECK,
+    MODE_SCAN,
     MODE_BENCH
 };
 
@@ -40,7 +42,7 @@ struct options {
     uint64_t time_ms;
 };
 
-static const char *const modes[] = {"work", "check", "bench", NULL};
+static const char *const modes[] = {"work", "check", "scan", "bench", NULL};
 
 #define AT(field) .offset = offsetof(struct options, field)
 #define NUMBER(word, text, first, field)                                                    \
@@ -57,7 +59,9 @@ static const struct ps_option rows[] = {
      .required = true,
      AT(coordinator)},
     {.name = "mode",
-     .help = "work: units until the job is done. check: compare what is there. bench.",
+     .help =
+         "work: units until the job is done. check: compare what is there. scan: all rows, over "
+         "and over, while others work. bench.",
      .type = PS_OPTION_ENUM,
      .words = modes,
      .preset = "work",
@@ -71,7 +75,7 @@ static const struct ps_option rows[] = {
     NUMBER("admit-after", "A key gets its row with this push; above 1 nothing can be checked.", "1",
            admit_after),
     {.name = "time",
-     .help = "Of bench.",
+     .help = "Of scan and bench.",
      .type = PS_OPTION_DURATION_MS,
      .preset = "2s",
      AT(time_ms)},
@@ -98,6 +102,8 @@ struct worker {
     float *gradients;   /* [options->keys][width] */
     float one_weight;   /* The dense table. */
     float one_gradient; /* Likewise. */
+    uint64_t scan_ns;   /* Spent in scans, */
+    uint64_t n_scanned; /*   for so many rows. */
 };
 
 /* ---- What is where -------------------------------------------------------------------------- */
@@ -289,6 +295,95 @@ static uint32_t count_wrong(const struct worker *worker)
     return n_wrong;
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- Scan ----------------------------------------------------------------------------------- */
+
+/* The place of a key in the universe; as many as there are: it is no key of it. */
+static uint32_t place_of(const struct worker *worker, uint64_t key)
+{
+    const uint64_t *found =
+        bsearch(&key, worker->keys, worker->options->keys, sizeof(key), compare_keys);
+    return found != NULL ? (uint32_t)(found - worker->keys) : worker->options->keys;
+}
+
+/* A row as it stands after whole units: the same number of them in all of its elements. */
+static bool whole_units(const struct options *options, const float *row)
+{
+    bool whole = row[0] >= 1.0f && row[0] <= (float)(options->units * options->epochs);
+    for (uint32_t j = 0; j < options->width; j++) {
+        float want = row[0] * addend(j);
+        whole = whole && !(row[j] < want) && !(row[j] > want);
+    }
+    return whole;
+}
+
+/* All rows once, into `weights` by place; `met` [keys]. Some room more than one call fills. */
+static enum ps_status scan_once(struct worker *worker, bool *met, uint32_t *ret_rows,
+                                uint32_t *ret_wrong, struct ps_error *err)
+{
+    enum {
+        ROOM = 5000
+    };
+    const struct options *options = worker->options;
+    static uint64_t keys[ROOM];
+    float *values = calloc((size_t)ROOM * options->width, sizeof(float));
+    struct ps_scan scan = {
+        .table = worker->sparse.number, .keys = keys, .values = values, .n_room = ROOM};
+    enum ps_status status = values != NULL ? PS_OK : PS_ERR_NOMEM;
+    memset(met, 0, options->keys * sizeof(met[0]));
+    while (status == PS_OK && !scan.done) {
+        uint64_t start_ns = now_ns();
+        status = ps_client_scan(worker->client, &scan, err);
+        worker->scan_ns += now_ns() - start_ns;
+        worker->n_scanned += status == PS_OK ? scan.n : 0;
+        for (uint32_t i = 0; i < scan.n && status == PS_OK; i++) {
+            const float *row = values + (size_t)i * options->width;
+            uint32_t at = place_of(worker, keys[i]);
+            if (at == options->keys || met[at] || !whole_units(options, row)) {
+                (*ret_wrong)++;
+                (void)printf("key %" PRIu64 ": %s\n", keys[i],
+                             at == options->keys ? "never pushed"
+                             : met[at]           ? "twice"
+                                                 : "not whole");
+                continue;
+            }
+            met[at] = true;
+            memcpy(worker->weights + (size_t)at * options->width, row,
+                   options->width * sizeof(float));
+            (*ret_rows)++;
+        }
+    }
+    free(values);
+    return status;
+}
+
+/* What a scan brings in the end: the rows that were pushed, and no others. */
+static enum ps_status check_scan(struct worker *worker, struct ps_error *err)
+{
+    const struct options *options = worker->options;
+    bool *met = calloc(options->keys, sizeof(*met));
+    uint32_t n_rows = 0;
+    uint32_t n_wrong = 0;
+    memset(worker->weights, 0, (size_t)options->keys * options->width * sizeof(float));
+    enum ps_status status =
+        met != NULL ? scan_once(worker, met, &n_rows, &n_wrong, err) : PS_ERR_NOMEM;
+    for (uint32_t i = 0; i < options->keys && status == PS_OK; i++) {
+        n_wrong += met[i] != (times(options, worker->keys[i]) > 0) ? 1 : 0;
+    }
+    free(met);
+    if (status == PS_OK) {
+        n_wrong += count_wrong(worker);
+        (void)printf("%u wrong of %u scanned\n", n_wrong, n_rows);
+    }
+    return status == PS_OK && n_wrong > 0 ? PS_ERR_CORRUPT : status;
+}
+
 static enum ps_status check(struct worker *worker, struct ps_error *err)
 {
     const struct options *options = worker->options;
@@ -314,17 +409,34 @@ static enum ps_status check(struct worker *worker, struct ps_error *err)
     n_wrong += worker->one_weight < n_units || worker->one_weight > n_units;
     (void)printf("%u wrong of %u rows, %g units, %u torn\n", n_wrong, options->keys,
                  (double)worker->one_weight, count_torn(worker));
-    return n_wrong == 0 ? PS_OK : PS_ERR_CORRUPT;
+    return n_wrong == 0 ? check_scan(worker, err) : PS_ERR_CORRUPT;
+}
+
+/* All rows again and again, while others push. */
+static enum ps_status scan(struct worker *worker, struct ps_error *err)
+{
+    bool *met = calloc(worker->options->keys, sizeof(*met));
+    uint32_t n_rows = 0;
+    uint32_t n_wrong = 0;
+    uint32_t n_scans = 0;
+    uint64_t end_ns = now_ns() + worker->options->time_ms * 1000000u;
+    enum ps_status status = met != NULL ? PS_OK : PS_ERR_NOMEM;
+    if (status == PS_OK) {
+        status = ps_client_table(worker->client, "rows", &worker->sparse, err);
+    }
+    while (status == PS_OK && now_ns() < end_ns) {
+        n_rows = 0;
+        status = scan_once(worker, met, &n_rows, &n_wrong, err);
+        n_scans++;
+    }
+    free(met);
+    double seconds = (double)worker->scan_ns / 1e9;
+    (void)printf("%u wrong, %u scans, %u rows in the last, %.0f rows/s, width %u\n", n_wrong,
+                 n_scans, n_rows, (double)worker->n_scanned / seconds, worker->options->width);
+    return status == PS_OK && n_wrong > 0 ? PS_ERR_CORRUPT : status;
 }
 
 /* ---- Bench ---------------------------------------------------------------------------------- */
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 #define BENCH_UNITS 16u /* Made beforehand, and pushed in turn. */
 
@@ -394,11 +506,11 @@ static enum ps_status bench(struct worker *worker, struct ps_error *err)
 
 static int run(const struct options *options)
 {
+    bool reads = options->mode == MODE_CHECK || options->mode == MODE_SCAN;
     struct worker worker = {.options = options};
     struct ps_error err = {0};
     struct ps_client_options client = {.coordinator = options->coordinator,
-                                       .kind = options->mode == MODE_CHECK ? PS_CLIENT_READER
-                                                                           : PS_CLIENT_WORKER,
+                                       .kind = reads ? PS_CLIENT_READER : PS_CLIENT_WORKER,
                                        .name = "rows"};
     if (!make_memory(&worker)) {
         (void)fprintf(stderr, "ps-rows: no memory\n");
@@ -406,13 +518,14 @@ static int run(const struct options *options)
     }
     make_keys(&worker);
     enum ps_status status = ps_client_open(&client, &worker.client, &err);
-    if (status == PS_OK && options->mode != MODE_CHECK) {
+    if (status == PS_OK && !reads) {
         status = define_tables(&worker, &err);
     }
     if (status == PS_OK) {
         switch ((enum mode)options->mode) {
         case MODE_WORK: status = work(&worker, &err); break;
         case MODE_CHECK: status = check(&worker, &err); break;
+        case MODE_SCAN: status = scan(&worker, &err); break;
         case MODE_BENCH: status = bench(&worker, &err); break;
         }
     }
