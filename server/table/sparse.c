@@ -168,6 +168,7 @@ static inline uint32_t find_next(struct finder *f, uint32_t *ret_hash)
     struct ps_index_probe *probe = &f->probes[f->at % FIND_RING];
     uint32_t row = f->rows[f->at % FIND_RING];
     while (row != PS_INDEX_NONE && ps_row_key(ps_row_in(f->sparse, row)) != f->keys[f->at]) {
+        PS_ASSERT(probe->table != NULL); /* fetch_blocks has begun it. */
         row = ps_index_candidate(probe);
     }
     *ret_hash = probe->hash;

@@ -46,11 +46,13 @@ void ps_sparse_view_drop(struct ps_sparse_view *view)
     ps_mem_free(view);
 }
 
+/* NULL: the page is shorter. */
 static const float *row_at(const struct ps_sparse_view *view, uint32_t row)
 {
     uint32_t nth = row & ((UINT32_C(1) << view->shape.page_bits) - 1);
     const struct ps_page *page = view->pages[row >> view->shape.page_bits];
-    return page->weights + (size_t)nth * view->shape.row_floats;
+    size_t first = (size_t)nth * view->shape.row_floats;
+    return first < page->n ? page->weights + first : NULL;
 }
 
 static const float *weights_of(const struct ps_sparse_view *view, const float *row)
@@ -69,18 +71,16 @@ static uint64_t collect(const struct ps_sparse_view *view, bool skip_zeros,
                         struct ps_sparse_item *items)
 {
     uint64_t n = 0;
-    for (uint32_t i = 0; i < view->n_pages; i++) {
-        uint32_t first = i << view->shape.page_bits;
-        uint32_t n_rows = ps_page_rows(&view->shape, view->pages[i]);
-        for (uint32_t at = first; at < first + n_rows; at++) {
-            const float *row = row_at(view, at);
-            if (wanted(view, row, skip_zeros)) {
-                if (items != NULL) {
-                    items[n] = (struct ps_sparse_item){.key = ps_row_key(row), .row = at};
-                }
-                n++;
-            }
+    uint32_t n_all = view->n_pages << view->shape.page_bits;
+    for (uint32_t at = 0; at < n_all; at++) {
+        const float *row = row_at(view, at);
+        if (row == NULL || !wanted(view, row, skip_zeros)) {
+            continue;
         }
+        if (items != NULL) {
+            items[n] = (struct ps_sparse_item){.key = ps_row_key(row), .row = at};
+        }
+        n++;
     }
     return n;
 }
@@ -113,6 +113,7 @@ struct ps_sparse_row ps_sparse_view_row(const struct ps_sparse_view *view, uint6
 {
     PS_ASSERT(nth < view->n_rows);
     const float *row = row_at(view, view->order[nth]);
+    PS_ASSERT(row != NULL);
     const uint32_t *head = ps_row_head_of(row);
     return (struct ps_sparse_row){.key = ps_row_key(row),
                                   .t = head[PS_ROW_T],
