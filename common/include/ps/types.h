@@ -32,6 +32,7 @@
 #define PS_ID_TEXT_BYTES    33 /* 32 hexadecimal digits and the final 0. */
 #define PS_DIMS_MAX         8u /* Rank of a dense table's shape. */
 #define PS_NAME_BYTES_MAX   63u
+#define PS_SETUP_BYTES_MAX  (1u << 20) /* Of a job: model and data as text. */
 
 /** The words that go with a status. Caller's memory; nothing in it is to be freed. */
 struct ps_error {
@@ -119,19 +120,23 @@ struct ps_table {
     char optimizer[PS_NAME_BYTES_MAX + 1];
 };
 
-/** A training run over `rows` rows that are lent to workers in leases. */
+/** A training run over rows that are lent to workers in leases. */
 struct ps_job_def {
     const char *model; /* Free text; workers that say otherwise are refused (PS_ERR_EXISTS). */
     const char *data;  /* Identity of the data, likewise. NULL, in both: "". */
-    uint64_t rows;     /* Required: 1 to 2^32 - 1. */
+    uint64_t rows;     /* Required: 1 to 2^32 - 1; 0 with `parts`. */
     uint32_t batch;    /* Required: rows a step; with aggregate the global batch. */
     uint32_t epochs;   /* Required. */
-    bool shuffle;      /* Another order of the rows in each epoch: ps_row_at. */
+    bool shuffle;      /* Another order of the rows in each epoch: ps_row_at; of parts likewise. */
     uint64_t seed;     /* Of that order. */
     uint32_t workers;  /* Training starts when so many have joined (0: at the first), */
     uint32_t start_timeout_ms; /*   or when this has passed since the first; 0: wait for ever. */
     struct ps_consistency consistency; /* Mode 0: bsp, where all workers do the same step. */
     uint32_t units_per_lease;          /* 0: the coordinator chooses. */
+    uint32_t parts;    /* The data are so many parts whose rows nobody has counted; `rows` is 0
+                        * then, as is units_per_lease, and nothing is aggregated. 0: see rows. */
+    const char *setup; /* What reads model and data again, opaque to the cluster: up to
+                        * PS_SETUP_BYTES_MAX; workers that say otherwise are refused. NULL: "". */
 };
 
 /**
@@ -139,6 +144,10 @@ struct ps_job_def {
  * k covers the positions [a, b) of the epoch's order with a = first_row + k * stride and
  * b = min(a + unit_rows, end of its batch, rows of the data), where its batch is the multiple of
  * `batch` rows that contains a; b <= a: no rows.)
+ *
+ * Of a job over parts it is one part in one epoch: unit k holds the rows k * batch and following of
+ * the order that the holder makes of the part from (seed, epoch, part), `batch` of them, fewer only
+ * in the last unit. How many there are, if any, the holder finds out.
  */
 struct ps_lease {
     uint64_t id; /* 0: none. Also the stream of the pushes made under it. */
@@ -146,9 +155,11 @@ struct ps_lease {
     uint64_t first_row;
     uint32_t unit_rows;
     uint64_t stride;
-    uint32_t n_units;
+    uint32_t n_units;    /* Over parts 0: not known. */
     uint32_t units_done; /* Start here. */
     uint64_t clock;      /* The holder's clock when it was lent. */
+    uint32_t part;       /* Over parts: which one, from 0. */
+    bool over;           /* All its units are done: another one comes, or none. */
 };
 
 /** One table's weights or gradient: the whole tensor, row-major. */
@@ -169,7 +180,13 @@ struct ps_keyed {
     float *values;        /* [n][width] In the order of the keys; a push only reads them. */
 };
 
-/** One step's work: rows of a lease, and what the step's pull and push say. */
+/**
+ * One step's work: rows of a lease, and what the step's pull and push say.
+ *
+ * Of a job over parts the program finds out where the part ends, and says so before the unit's push
+ * and before ps_client_unit_done: n_rows = the rows that there are, 1 to batch, and last = true if
+ * there are none behind them. A unit without rows (n_rows 0, last) is not pushed.
+ */
 struct ps_unit {
     uint64_t lease;  /* The push's stream, */
     uint32_t index;  /*   and its sequence: number of the unit in its lease. */
@@ -178,6 +195,7 @@ struct ps_unit {
     uint64_t first;  /* Its rows are ps_row_at(job, epoch, first + i), */
     uint32_t n_rows; /*   i = 0 ... n_rows - 1. None: there is no unit, the job is over. */
     bool last;       /* Of its lease: the unit behind it may be of a later step than the next. */
+    uint32_t part;   /* Over parts: first is a place in this one, n_rows the most there may be. */
 };
 
 /** Figures of a worker since its session began. The library keeps them, for pushes of leases. */
@@ -203,6 +221,8 @@ struct ps_worker_report {
     uint32_t loss_epoch; /* Training loss of this session in this epoch so far: */
     double loss_sum;     /*   summed over rows, */
     uint64_t loss_rows;  /*   so many. */
+    bool lease_over;     /* Over parts: units_done is all that the lease has, */
+    uint64_t lease_rows; /*   and the rows of these. */
 };
 
 #ifdef __cplusplus
@@ -220,7 +240,8 @@ PS_API const char *ps_job_state_text(enum ps_job_state state);
 
 /**
  * The positions of one unit of a lease in its epoch's order: *ret_first and following.
- * @return how many; 0: none (a unit of an aggregated step may have none), or no such unit
+ * @return how many; 0: none (a unit of an aggregated step may have none), or no such unit. Over
+ * parts: places in the lease's part, and the most that there may be
  */
 PS_API uint32_t ps_unit_rows(const struct ps_job_def *job, const struct ps_lease *lease,
                              uint32_t unit, uint64_t *ret_first);

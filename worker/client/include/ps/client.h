@@ -359,10 +359,12 @@ struct ps_member {
 
 struct ps_epoch_progress {
     uint32_t epoch; /* From 0. */
-    uint64_t units;
+    uint64_t units; /* Over parts 0: not known. */
     uint64_t units_done;
     double loss_sum;
     uint64_t loss_rows;
+    uint64_t leases;
+    uint64_t leases_done;
 };
 
 /** One moment of a cluster. Read-only; everything in it is freed with it. */
@@ -388,6 +390,7 @@ struct ps_cluster {
     uint32_t rows_trained_min; /* Over all row ranges: how often finished, fewest */
     uint32_t rows_trained_max; /*   and most times. */
     uint64_t running_us;       /* Since training started; stops when done. */
+    uint64_t rows;             /* Of the data; over parts those of parts finished so far. */
 };
 
 /**
