@@ -166,6 +166,7 @@ struct ps_method {
     /** Streams: somebody opened one. Call ps_stream_start (now or later) to receive. */
     void (*accept)(void *arg, struct ps_stream *stream);
     void *arg;
+    uint32_t bytes_max; /* Of a unary request; 0: what its traffic class takes. */
 };
 
 /** What a listener serves, and where. */

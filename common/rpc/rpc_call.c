@@ -195,7 +195,7 @@ static enum ps_status examine(struct ps_rpc_call *call, bool ok, const char **re
         *ret_reason = "compressed messages are not read";
         return PS_ERR_UNSUPPORTED;
     }
-    size_t n_bytes_max = ps_rpc_bytes_max(call->listener->rpc, call->method->traffic);
+    size_t n_bytes_max = ps_rpc_bytes_max(call->listener->rpc, call->method);
     if (grpc_byte_buffer_length(call->received) > n_bytes_max) {
         *ret_reason = "the message is longer than this method takes";
         return PS_ERR_INVALID;

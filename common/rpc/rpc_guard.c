@@ -49,7 +49,7 @@ static uint64_t peer_of(grpc_call *call)
 static struct ps_rpc_gate *gate_of(struct ps_rpc_listener *listener,
                                    const struct ps_rpc_guest *guest)
 {
-    return &listener->gates[guest->traffic];
+    return &listener->gates[guest->method->traffic];
 }
 
 static uint64_t passage_ms(const struct ps_rpc_listener *listener, size_t n_bytes)
@@ -82,7 +82,7 @@ static bool over_limit(const grpc_metadata_array *metadata)
 void ps_rpc_guest_init(struct ps_rpc_guest *guest, const struct ps_rpc_slot *slot)
 {
     ps_list_init(&guest->node);
-    guest->traffic = slot->method->traffic;
+    guest->method = slot->method;
     guest->stage = PS_RPC_HANDLED;
     guest->call = slot->call;
     guest->peer = NULL;
@@ -184,16 +184,16 @@ static void begin_waiting(struct ps_rpc_gate *gate, struct ps_rpc_guest *guest, 
     gate->n_waiting++;
 }
 
-static uint64_t reading_ms(const struct ps_rpc_listener *listener, enum ps_traffic traffic)
+static uint64_t reading_ms(const struct ps_rpc_listener *listener, const struct ps_method *method)
 {
-    return passage_ms(listener, ps_rpc_bytes_max(listener->rpc, traffic));
+    return passage_ms(listener, ps_rpc_bytes_max(listener->rpc, method));
 }
 
 static enum ps_rpc_entry enter(struct ps_rpc_listener *listener, struct ps_rpc_guest *guest,
                                uint64_t id)
 {
     struct ps_rpc_gate *gate = gate_of(listener, guest);
-    uint64_t allowed_ms = reading_ms(listener, guest->traffic);
+    uint64_t allowed_ms = reading_ms(listener, guest->method);
     if (guest->fat) {
         gate->n_live++;
         return PS_RPC_ENTRY_FAT;
@@ -232,7 +232,7 @@ bool ps_rpc_guest_give_up(struct ps_rpc_listener *listener, struct ps_rpc_guest 
     bool waiting = guest->stage == PS_RPC_WAITING;
     if (waiting) {
         take_out(gate, guest);
-        begin_reading(gate, guest, reading_ms(listener, guest->traffic));
+        begin_reading(gate, guest, reading_ms(listener, guest->method));
     }
     unlock(&listener->lock);
     return waiting;
@@ -256,7 +256,7 @@ struct ps_rpc_guest *ps_rpc_guest_next(struct ps_rpc_listener *listener, enum ps
         if (place_free(listener, gate, peer)) {
             next = PS_CONTAINER_OF(peer->waiting.next, struct ps_rpc_guest, node);
             take_out(gate, next);
-            begin_reading(gate, next, reading_ms(listener, traffic));
+            begin_reading(gate, next, reading_ms(listener, next->method));
             if (!ps_list_empty(&peer->turn)) { /* To the end of the row. */
                 ps_list_remove(&peer->turn);
                 ps_list_append(&gate->turns, &peer->turn);

@@ -107,7 +107,7 @@ struct ps_rpc_peer {
 /** One call or stream of a peer as the guard sees it. Everything under the listener's lock. */
 struct ps_rpc_guest {
     struct ps_list node; /* In the gate's or the peer's list, by stage. */
-    enum ps_traffic traffic;
+    const struct ps_method *method;
     enum ps_rpc_stage stage;
     grpc_call *call;
     struct ps_rpc_peer *peer; /* While it waits, reads or opens. */
@@ -163,12 +163,13 @@ struct ps_rpc_listener {
 void ps_rpc_signals_block(sigset_t *before);
 void ps_rpc_signals_restore(const sigset_t *before);
 
-/** The longest message that a peer may send to a method of this class. */
-static inline size_t ps_rpc_bytes_max(const struct ps_rpc *rpc, enum ps_traffic traffic)
+/** The longest message that a peer may send to this method. */
+static inline size_t ps_rpc_bytes_max(const struct ps_rpc *rpc, const struct ps_method *method)
 {
     size_t n_bytes = rpc->options.n_message_bytes_max;
-    return traffic == PS_TRAFFIC_CONTROL && n_bytes > PS_CONTROL_BYTES_MAX ? PS_CONTROL_BYTES_MAX
-                                                                           : n_bytes;
+    size_t own = method->traffic == PS_TRAFFIC_CONTROL ? PS_CONTROL_BYTES_MAX : n_bytes;
+    own = method->bytes_max != 0 ? method->bytes_max : own;
+    return own < n_bytes ? own : n_bytes;
 }
 
 /* ---- rpc_address.c ---- */

@@ -424,8 +424,8 @@ static struct ps_msg *take_received(struct rpc_stream *stream)
     size_t n_bytes = grpc_byte_buffer_length(received);
     bool plain = ps_rpc_msg_plain(received);
     stream->received = NULL;
-    if (!plain || (stream->listener != NULL &&
-                   n_bytes > ps_rpc_bytes_max(stream->rpc, stream->method->traffic))) {
+    if (!plain ||
+        (stream->listener != NULL && n_bytes > ps_rpc_bytes_max(stream->rpc, stream->method))) {
         grpc_byte_buffer_destroy(received);
         (void)grpc_call_cancel_with_status(
             stream->call, plain ? GRPC_STATUS_INVALID_ARGUMENT : GRPC_STATUS_UNIMPLEMENTED,

@@ -176,17 +176,19 @@ static void accept_hold(void *arg PS_UNUSED, struct ps_stream *stream)
 }
 
 const struct ps_method rig_methods[] = {
-    {"/t.T/Echo", PS_TRAFFIC_DATA, PS_ROLE_ANY, PS_METHOD_UNARY, echo, NULL, NULL},
-    {"/t.T/Status", PS_TRAFFIC_CONTROL, PS_ROLE_ANY, PS_METHOD_UNARY, answer_status, NULL, NULL},
-    {"/t.T/Later", PS_TRAFFIC_CONTROL, PS_ROLE_ANY, PS_METHOD_UNARY, answer_later, NULL, NULL},
+    {"/t.T/Echo", PS_TRAFFIC_DATA, PS_ROLE_ANY, PS_METHOD_UNARY, echo, NULL, NULL, 0},
+    {"/t.T/Status", PS_TRAFFIC_CONTROL, PS_ROLE_ANY, PS_METHOD_UNARY, answer_status, NULL, NULL, 0},
+    {"/t.T/Later", PS_TRAFFIC_CONTROL, PS_ROLE_ANY, PS_METHOD_UNARY, answer_later, NULL, NULL, 0},
     {"/t.T/Context", PS_TRAFFIC_CONTROL, PS_ROLE_WORKER, PS_METHOD_UNARY, answer_context, NULL,
-     NULL},
-    {"/t.T/Park", PS_TRAFFIC_DATA, PS_ROLE_ANY, PS_METHOD_UNARY, park, NULL, NULL},
-    {"/t.T/Nobody", PS_TRAFFIC_CONTROL, 0, PS_METHOD_UNARY, answer_status, NULL, NULL},
-    {"/t.T/Chat", PS_TRAFFIC_CONTROL, PS_ROLE_ANY, PS_METHOD_STREAM, NULL, accept_chat, NULL},
-    {"/t.T/Hold", PS_TRAFFIC_CONTROL, PS_ROLE_ANY, PS_METHOD_STREAM, NULL, accept_hold, NULL},
+     NULL, 0},
+    {"/t.T/Long", PS_TRAFFIC_CONTROL, PS_ROLE_ANY, PS_METHOD_UNARY, answer_context, NULL, NULL,
+     RIG_LONG_BYTES},
+    {"/t.T/Park", PS_TRAFFIC_DATA, PS_ROLE_ANY, PS_METHOD_UNARY, park, NULL, NULL, 0},
+    {"/t.T/Nobody", PS_TRAFFIC_CONTROL, 0, PS_METHOD_UNARY, answer_status, NULL, NULL, 0},
+    {"/t.T/Chat", PS_TRAFFIC_CONTROL, PS_ROLE_ANY, PS_METHOD_STREAM, NULL, accept_chat, NULL, 0},
+    {"/t.T/Hold", PS_TRAFFIC_CONTROL, PS_ROLE_ANY, PS_METHOD_STREAM, NULL, accept_hold, NULL, 0},
     {"/t.T/Listen", PS_TRAFFIC_CONTROL, PS_ROLE_ANY, PS_METHOD_SERVER_STREAM, NULL, accept_hold,
-     NULL},
+     NULL, 0},
 };
 const size_t rig_n_methods = PS_ARRAY_LEN(rig_methods);
 

@@ -54,6 +54,8 @@ void rig_unlisten(struct rig *rig);
 void rig_undial(struct rig *rig);
 void rig_close(struct rig *rig);
 
+#define RIG_LONG_BYTES (2u * PS_CONTROL_BYTES_MAX) /* What Long takes. */
+
 extern const struct ps_method rig_methods[];
 extern const size_t rig_n_methods;
 /** The rig that the methods serve; one at a time. */

@@ -406,6 +406,20 @@ START_TEST(a_compressed_message_is_refused_on_calls_and_on_streams)
 }
 END_TEST
 
+START_TEST(a_method_of_control_can_take_longer_messages_than_others)
+{
+    static uint8_t data[RIG_LONG_BYTES + 1];
+    struct rig rig;
+    serve(&rig, NULL);
+    struct ask ask = {.request.out = {.head = data, .n_head_bytes = RIG_LONG_BYTES + 1}};
+    ck_assert_int_eq(ask_run(&ask, &rig, "/t.T/Long"), PS_ERR_INVALID);
+    ask = (struct ask){.request.out = {.head = data, .n_head_bytes = RIG_LONG_BYTES}};
+    ck_assert_int_eq(ask_run(&ask, &rig, "/t.T/Long"), PS_OK);
+    ask_free(&ask);
+    rig_close(&rig);
+}
+END_TEST
+
 START_TEST(a_message_for_control_is_short)
 {
     static uint8_t data[PS_CONTROL_BYTES_MAX + 1];
@@ -469,6 +483,7 @@ Suite *suite_guard(void)
     tcase_add_test(tcase, a_peer_that_pings_without_end_is_cut);
     tcase_add_test(tcase, a_compressed_message_is_refused_on_calls_and_on_streams);
     tcase_add_test(tcase, a_message_for_control_is_short);
+    tcase_add_test(tcase, a_method_of_control_can_take_longer_messages_than_others);
     tcase_add_test(tcase, a_reply_over_the_limit_is_an_error_that_lasts);
     suite_add_tcase(suite, tcase);
     return suite;
