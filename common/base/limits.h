@@ -71,7 +71,8 @@
 #define PS_RETRY_MS_MAX      500u           /*   before it is done; sooner or later are no use. */
 #define PS_STAGED_STEPS_MAX  2u /* Steps of which a session may stage a unit: open, next. */
 
-#define PS_LEASES_MAX (1u << 20) /* Leases (parts x epochs) of one job. */
+#define PS_LEASES_MAX     (1u << 20) /* Leases (parts x epochs) of one job. */
+#define PS_PART_UNITS_MAX (1u << 26) /* Of a part whose rows nobody counted: as 64 MiB of lines. */
 
 #define PS_JOB_FILE_BYTES_MAX (64u << 10) /* A person wrote it; libyaml may be quadratic in it. */
 

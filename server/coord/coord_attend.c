@@ -37,7 +37,9 @@ static void note_loss(struct ps_coord *coord, struct coord_peer *peer,
     }
     struct coord_loss *total = &coord->definition.losses[report->loss_epoch];
     double sum = total->sum + (report->loss_sum - own->loss.sum);
-    if (report->loss_rows > 2 * coord->core.pool.plan.rows || !isfinite(sum)) {
+    const struct ps_lease_plan *plan = &coord->core.pool.plan;
+    uint64_t rows_most = plan->uncounted ? PS_LEASE_ROWS_MAX : 2 * plan->rows;
+    if (report->loss_rows > rows_most || !isfinite(sum)) {
         return; /* Nonsense, or a model that diverged: the sum of the others stays readable. */
     }
     total->sum = sum;
@@ -57,6 +59,8 @@ static void report_worker(struct ps_coord *coord, uint32_t member,
         .clock = report->clock,
         .lease = report->lease,
         .units_done = report->units_done,
+        .lease_over = report->lease_over,
+        .lease_rows = report->lease_rows,
         .staged_step = report->staged_step,
         .staged_unit = report->staged_unit,
         .staged_rows = report->staged_rows,

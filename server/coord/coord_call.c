@@ -442,7 +442,9 @@ static void define_table(struct coord_call *call, ProtobufCMessage *message)
 static void answer_job(struct coord_call *call)
 {
     Ps__V1__DefineJobReply reply = PS__V1__DEFINE_JOB_REPLY__INIT;
-    reply.definition = call->coord->definition.job;
+    Ps__V1__JobDefinition told = *call->coord->definition.job;
+    told.setup = coord_text(""); /* Equal to what was asked, and perhaps long. */
+    reply.definition = &told;
     coord_call_reply(call, &reply.base);
 }
 
@@ -500,8 +502,10 @@ static enum ps_status accept_job(struct ps_coord *coord, const Ps__V1__JobDefini
     };
     ps_coord_core_job(&coord->core, ps_exec_now_ms(coord->options.exec), &core_job, plan, pool);
     ps_log(PS_LOG_INFO, "job.defined",
-           "model=\"%s\" rows=%" PRIu64 " batch=%" PRIu32 " epochs=%" PRIu32 " leases=%" PRIu32,
-           definition->job->model, plan->rows, plan->batch, plan->epochs, plan->n_leases);
+           "model=\"%s\" rows=%" PRIu64 " parts=%" PRIu32 " batch=%" PRIu32 " epochs=%" PRIu32
+           " leases=%" PRIu32,
+           definition->job->model, plan->rows, definition->job->parts, plan->batch, plan->epochs,
+           plan->n_leases);
     return PS_OK;
 }
 
@@ -715,6 +719,7 @@ void coord_call_rows(struct ps_coord *coord, struct ps_method *methods)
             .path = kinds[i].path,
             .traffic = PS_TRAFFIC_CONTROL,
             .roles = kinds[i].roles,
+            .bytes_max = kinds[i].handle == define_job ? PS_COORD_REQUEST_BYTES_MAX : 0,
             .call = on_call,
             .arg = &coord->rows[i],
         };

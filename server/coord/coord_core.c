@@ -354,11 +354,14 @@ static void apply_progress(struct ps_coord_core *core, struct ps_coord_member *m
                            const struct ps_coord_progress *progress)
 {
     if (member->lease == 0 ||
-        progress->units_done > ps_lease_at(&core->pool.plan, member->lease).n_units) {
+        !ps_lease_may_have(&core->pool.plan, member->lease, progress->units_done)) {
         return;
     }
+    struct ps_lease_news news = {.units_done = progress->units_done,
+                                 .over = progress->lease_over,
+                                 .rows = progress->lease_rows};
     advance_clock(member, progress);
-    ps_coord_advance(core, member, progress->units_done);
+    ps_coord_advance(core, member, &news);
     if (member->lease == 0) {
         (void)ps_coord_lend(core, member); /* None is left: it is idle. */
     }

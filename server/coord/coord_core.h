@@ -90,6 +90,8 @@ struct ps_coord_progress { /* What a worker says of itself. */
     uint64_t clock;
     uint64_t lease;
     uint32_t units_done;
+    bool lease_over;      /* Over parts: units_done is all that the lease has, */
+    uint64_t lease_rows;  /*   and the rows of these. */
     uint64_t staged_step; /* 1 + step; 0: nothing staged. */
     uint32_t staged_unit;
     uint32_t staged_rows;

@@ -203,6 +203,10 @@ enum ps_status coord_check_job(const Ps__V1__JobDefinition *job, struct ps_lease
         return ps_fail(err, PS_ERR_INVALID, "model and data are words of at most %u bytes",
                        WORDS_BYTES_MAX);
     }
+    if (strlen(job->setup) > PS_SETUP_BYTES_MAX) {
+        return ps_fail(err, PS_ERR_INVALID, "setup has at most %u bytes, not %zu",
+                       PS_SETUP_BYTES_MAX, strlen(job->setup));
+    }
     enum ps_status status = check_consistency(job, err);
     if (status != PS_OK) {
         return status;
@@ -214,6 +218,9 @@ enum ps_status coord_check_job(const Ps__V1__JobDefinition *job, struct ps_lease
         .workers = job->workers,
         .units_per_lease = job->units_per_lease,
         .aggregate = job->consistency->aggregate,
+        .parts = job->parts,
+        .shuffle = job->shuffle,
+        .seed = job->seed,
     };
     return ps_lease_plan_make(&cut, ret, err);
 }
@@ -227,6 +234,8 @@ const char *coord_job_difference(const Ps__V1__JobDefinition *a, const Ps__V1__J
         {strcmp(a->model, b->model) == 0, "model"},
         {strcmp(a->data, b->data) == 0, "data"},
         {a->rows == b->rows, "rows"},
+        {a->parts == b->parts, "parts"},
+        {strcmp(a->setup, b->setup) == 0, "setup"},
         {a->batch == b->batch, "batch"},
         {a->epochs == b->epochs, "epochs"},
         {a->shuffle == b->shuffle, "shuffle"},
@@ -253,6 +262,7 @@ bool coord_job_number(const Ps__V1__JobDefinition *job, const char *field, uint6
         uint64_t value;
     } numbers[] = {
         {"rows", job->rows},
+        {"parts", job->parts},
         {"batch", job->batch},
         {"epochs", job->epochs},
         {"seed", job->seed},

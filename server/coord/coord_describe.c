@@ -65,8 +65,10 @@ static size_t fill_epochs(struct ps_coord *coord, struct listing *listing)
         Ps__V1__EpochProgress *to = &listing->epochs[n];
         ps__v1__epoch_progress__init(to);
         to->epoch = epoch;
-        to->units = pool->plan.n_steps * pool->plan.n_ways;
+        to->units = pool->plan.n_steps * pool->plan.n_ways; /* Uncounted: 0. */
         to->units_done = pool->epoch_units_done[epoch];
+        to->leases = pool->plan.n_parts;
+        to->leases_done = pool->epoch_finished[epoch];
         to->loss_sum = coord->definition.losses[epoch].sum;
         to->loss_rows = coord->definition.losses[epoch].rows;
         listing->epoch_list[n] = to;
@@ -124,6 +126,7 @@ static void fill_job(struct ps_coord *coord, Ps__V1__DescribeReply *reply)
         reply->consistency = coord_consistency(coord);
         reply->definition = coord->definition.job;
         reply->steps = core->pool.units_done_total;
+        reply->rows = core->pool.rows;
         ps_lease_pool_trained(&core->pool, &reply->rows_trained_min, &reply->rows_trained_max);
     }
     uint64_t now_ms = ps_exec_now_ms(coord->options.exec);

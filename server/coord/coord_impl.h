@@ -24,8 +24,9 @@
 #include "coord/coord_state.h"
 #include "coordinator.pb-c.h"
 
-#define PS_COORD_REQUEST_BYTES_MAX (1u << 20) /* A definition is far smaller. */
-#define PS_COORD_PARKED_EACH       16u        /* Calls of a session that wait for something, */
+/* Only the definition of a job is longer than other messages of control. */
+#define PS_COORD_REQUEST_BYTES_MAX (PS_SETUP_BYTES_MAX + PS_CONTROL_BYTES_MAX)
+#define PS_COORD_PARKED_EACH       16u /* Calls of a session that wait for something, */
 #define PS_COORD_PARKED_MAX        (PS_COORD_PARKED_EACH * PS_SESSIONS_MAX) /*   and of all. */
 #define PS_COORD_UNDER_WAY_MAX     (2u * PS_COORD_PARKED_MAX) /* Calls and streams in our hands. */
 #define PS_COORD_PROVE_MS          1000u /* Whoever names a higher term costs a write so often. */

@@ -190,6 +190,7 @@ static Ps__V1__Lease *held_lease(struct ps_coord *coord, const struct ps_coord_m
     lease->units = view.n_units;
     lease->units_done = ps_lease_units_done(&coord->core.pool, member->lease);
     lease->clock = member->lease_clock;
+    lease->part = view.part;
     return lease;
 }
 

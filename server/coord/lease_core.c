@@ -4,9 +4,7 @@
 #include <inttypes.h>
 
 #include "base/assert.h"
-
-/* Row numbers and their products with small factors stay far from the end of 64 bits. */
-#define ROWS_MAX ((uint64_t)1 << 48)
+#include "base/order.h"
 
 static uint64_t divide_up(uint64_t a, uint64_t b)
 {
@@ -14,9 +12,30 @@ static uint64_t divide_up(uint64_t a, uint64_t b)
     return a / b + (a % b != 0);
 }
 
+static enum ps_status check_parts(const struct ps_lease_job *job, struct ps_error *err)
+{
+    if (job->rows != 0) {
+        return ps_fail(
+            err, PS_ERR_INVALID,
+            "rows of a job over parts are counted on the way: rows must be 0, got %" PRIu64,
+            job->rows);
+    }
+    if (job->units_per_lease != 0) {
+        return ps_fail(
+            err, PS_ERR_INVALID,
+            "a lease of a job over parts is a part: units_per_lease must be 0, got %" PRIu32,
+            job->units_per_lease);
+    }
+    if (job->aggregate) {
+        return ps_fail(err, PS_ERR_INVALID,
+                       "aggregate needs batches of counted rows: it does not go with parts");
+    }
+    return PS_OK;
+}
+
 static enum ps_status check_job(const struct ps_lease_job *job, struct ps_error *err)
 {
-    if (job->rows == 0 || job->rows > ROWS_MAX) {
+    if (job->parts == 0 && (job->rows == 0 || job->rows > PS_LEASE_ROWS_MAX)) {
         return ps_fail(err, PS_ERR_INVALID, "rows must be 1 to 2^48, got %" PRIu64, job->rows);
     }
     if (job->batch == 0) {
@@ -34,7 +53,7 @@ static enum ps_status check_job(const struct ps_lease_job *job, struct ps_error 
         return ps_fail(err, PS_ERR_INVALID, "units_per_lease must be at most %u, got %" PRIu32,
                        PS_UNITS_PER_LEASE_MAX, job->units_per_lease);
     }
-    return PS_OK;
+    return job->parts != 0 ? check_parts(job, err) : PS_OK;
 }
 
 /* Leases of the whole job; no overflow: steps < 2^49, ways < 2^9; UINT64_MAX if not even epochs. */
@@ -58,12 +77,39 @@ static uint32_t choose_units(const struct ps_lease_plan *plan, uint32_t workers)
     return units;
 }
 
+static enum ps_status plan_parts(const struct ps_lease_job *job, struct ps_lease_plan *ret,
+                                 struct ps_error *err)
+{
+    uint64_t n_leases = (uint64_t)job->parts * job->epochs;
+    if (n_leases > PS_LEASES_MAX) {
+        return ps_fail(err, PS_ERR_INVALID,
+                       "%" PRIu32 " parts and %" PRIu32 " epochs make more than %u leases; lower "
+                       "either",
+                       job->parts, job->epochs, PS_LEASES_MAX);
+    }
+    *ret = (struct ps_lease_plan){
+        .batch = job->batch,
+        .epochs = job->epochs,
+        .n_ways = 1,
+        .unit_rows = job->batch,
+        .n_parts = job->parts,
+        .n_leases = (uint32_t)n_leases,
+        .uncounted = true,
+        .shuffle = job->shuffle,
+        .seed = job->seed,
+    };
+    return PS_OK;
+}
+
 enum ps_status ps_lease_plan_make(const struct ps_lease_job *job, struct ps_lease_plan *ret,
                                   struct ps_error *err)
 {
     enum ps_status status = check_job(job, err);
     if (status != PS_OK) {
         return status;
+    }
+    if (job->parts != 0) {
+        return plan_parts(job, ret, err);
     }
     struct ps_lease_plan plan = {
         .rows = job->rows,
@@ -89,9 +135,26 @@ enum ps_status ps_lease_plan_make(const struct ps_lease_job *job, struct ps_leas
     return PS_OK;
 }
 
+static struct ps_lease_view uncounted_at(const struct ps_lease_plan *plan, uint64_t id)
+{
+    uint32_t epoch = (uint32_t)((id - 1) / plan->n_parts);
+    struct ps_order order;
+    ps_order_init(&order, plan->n_parts, plan->seed, epoch, plan->shuffle);
+    return (struct ps_lease_view){
+        .id = id,
+        .stride = plan->batch,
+        .epoch = epoch,
+        .unit_rows = plan->unit_rows,
+        .part = ps_order_at(&order, (uint32_t)((id - 1) % plan->n_parts)),
+    };
+}
+
 struct ps_lease_view ps_lease_at(const struct ps_lease_plan *plan, uint64_t id)
 {
     PS_ASSERT(id >= 1 && id <= plan->n_leases);
+    if (plan->uncounted) {
+        return uncounted_at(plan, id);
+    }
     uint32_t epoch = (uint32_t)((id - 1) / plan->n_parts);
     uint32_t part = (uint32_t)((id - 1) % plan->n_parts);
     uint32_t way = part % plan->n_ways;
@@ -111,6 +174,11 @@ struct ps_lease_view ps_lease_at(const struct ps_lease_plan *plan, uint64_t id)
     };
 }
 
+bool ps_lease_may_have(const struct ps_lease_plan *plan, uint64_t id, uint32_t n_units)
+{
+    return n_units <= (plan->uncounted ? PS_PART_UNITS_MAX : ps_lease_at(plan, id).n_units);
+}
+
 uint32_t ps_lease_rows(const struct ps_lease_plan *plan, uint64_t id, uint32_t unit,
                        uint64_t *ret_first)
 {
@@ -128,21 +196,27 @@ uint32_t ps_lease_rows(const struct ps_lease_plan *plan, uint64_t id, uint32_t u
 /* The arrays in order of falling alignment, so that none needs a gap. */
 size_t ps_lease_pool_bytes(const struct ps_lease_plan *plan)
 {
-    return plan->epochs * sizeof(uint64_t) + plan->n_leases * sizeof(uint32_t) +
-           plan->n_parts * sizeof(uint32_t) + plan->n_leases * sizeof(uint8_t);
+    size_t n_u64 = plan->epochs + (plan->uncounted ? plan->n_parts : 0);
+    size_t n_u32 = (size_t)plan->n_leases + plan->n_parts + plan->epochs;
+    return n_u64 * sizeof(uint64_t) + n_u32 * sizeof(uint32_t) + plan->n_leases * sizeof(uint8_t);
 }
 
 void ps_lease_pool_init(struct ps_lease_pool *pool, const struct ps_lease_plan *plan, void *memory)
 {
     PS_ASSERT(plan->n_leases > 0);
     uint64_t *at_u64 = memory;
-    uint32_t *at_u32 = (uint32_t *)(at_u64 + plan->epochs);
+    uint64_t *part_rows = at_u64 + plan->epochs;
+    uint32_t *at_u32 = (uint32_t *)(part_rows + (plan->uncounted ? plan->n_parts : 0));
+    uint32_t *epoch_finished = at_u32 + plan->n_leases + plan->n_parts;
     *pool = (struct ps_lease_pool){
         .plan = *plan,
         .epoch_units_done = at_u64,
         .units_done = at_u32,
         .n_trained = at_u32 + plan->n_leases,
-        .state = (uint8_t *)(at_u32 + plan->n_leases + plan->n_parts),
+        .epoch_finished = epoch_finished,
+        .state = (uint8_t *)(epoch_finished + plan->epochs),
+        .part_rows = plan->uncounted ? part_rows : NULL,
+        .rows = plan->rows,
         .free_from = 1,
         .finished_from = 1,
         .lent_below = 1,
@@ -177,29 +251,53 @@ void ps_lease_pool_return(struct ps_lease_pool *pool, uint64_t id)
     pool->free_from = id < pool->free_from ? id : pool->free_from;
 }
 
-bool ps_lease_pool_advance(struct ps_lease_pool *pool, uint64_t id, uint32_t units_done)
+/* All units but the last have a whole batch, so their number leaves little to be said. */
+static void count_part(struct ps_lease_pool *pool, uint32_t part, const struct ps_lease_news *news)
 {
-    struct ps_lease_view lease = ps_lease_at(&pool->plan, id);
-    PS_ASSERT(state_of(pool, id) == PS_LEASE_LENT);
-    PS_ASSERT(units_done <= lease.n_units);
-    if (units_done <= pool->units_done[id - 1]) {
-        return false;
-    }
-    uint32_t n_new = units_done - pool->units_done[id - 1];
-    pool->units_done[id - 1] = units_done;
-    pool->epoch_units_done[lease.epoch] += n_new;
-    pool->units_done_total += n_new;
-    if (units_done < lease.n_units) {
-        return false;
+    uint64_t most = (uint64_t)news->units_done * pool->plan.batch;
+    uint64_t least = news->units_done == 0 ? 0 : most - pool->plan.batch + 1;
+    uint64_t rows = news->rows < least ? least : news->rows;
+    pool->part_rows[part] = rows < most ? rows : most;
+    pool->rows += pool->part_rows[part];
+}
+
+static void finish(struct ps_lease_pool *pool, const struct ps_lease_view *lease,
+                   const struct ps_lease_news *news)
+{
+    uint64_t id = lease->id;
+    uint32_t part = pool->plan.uncounted ? lease->part : (uint32_t)((id - 1) % pool->plan.n_parts);
+    if (pool->plan.uncounted && pool->n_trained[part] == 0) {
+        count_part(pool, part, news);
     }
     pool->state[id - 1] = PS_LEASE_FINISHED;
-    pool->n_trained[(id - 1) % pool->plan.n_parts]++;
+    pool->n_trained[part]++;
+    pool->epoch_finished[lease->epoch]++;
     pool->n_finished++;
     while (pool->finished_from <= pool->plan.n_leases &&
            state_of(pool, pool->finished_from) == PS_LEASE_FINISHED) {
         pool->finished_from++;
     }
-    return true;
+}
+
+bool ps_lease_pool_advance(struct ps_lease_pool *pool, uint64_t id,
+                           const struct ps_lease_news *news)
+{
+    struct ps_lease_view lease = ps_lease_at(&pool->plan, id);
+    uint32_t *done = &pool->units_done[id - 1];
+    PS_ASSERT(state_of(pool, id) == PS_LEASE_LENT);
+    PS_ASSERT(ps_lease_may_have(&pool->plan, id, news->units_done));
+    if (news->units_done < *done) {
+        return false;
+    }
+    uint32_t n_new = news->units_done - *done;
+    *done = news->units_done;
+    pool->epoch_units_done[lease.epoch] += n_new;
+    pool->units_done_total += n_new;
+    bool over = pool->plan.uncounted ? news->over : *done == lease.n_units;
+    if (over) {
+        finish(pool, &lease, news);
+    }
+    return over;
 }
 
 bool ps_lease_pool_done(const struct ps_lease_pool *pool)
@@ -235,20 +333,29 @@ uint32_t ps_lease_pool_finished(const struct ps_lease_pool *pool,
     return n;
 }
 
+/* Whether there are rows in it, as far as is known. */
+static bool has_rows(const struct ps_lease_pool *pool, uint32_t part)
+{
+    if (pool->plan.uncounted) {
+        return pool->n_trained[part] == 0 || pool->part_rows[part] > 0;
+    }
+    uint64_t first = 0;
+    /* No later unit of a lease has rows if its first has none. */
+    return ps_lease_rows(&pool->plan, 1 + part, 0, &first) > 0;
+}
+
 void ps_lease_pool_trained(const struct ps_lease_pool *pool, uint32_t *ret_min, uint32_t *ret_max)
 {
     uint32_t min = UINT32_MAX;
     uint32_t max = 0;
     for (uint32_t part = 0; part < pool->plan.n_parts; part++) {
-        uint64_t first = 0;
-        /* No later unit of a lease has rows if its first has none. */
-        if (ps_lease_rows(&pool->plan, 1 + part, 0, &first) == 0) {
+        if (!has_rows(pool, part)) {
             continue;
         }
         uint32_t n = pool->n_trained[part];
         min = n < min ? n : min;
         max = n > max ? n : max;
     }
-    *ret_min = min;
+    *ret_min = min <= max ? min : 0; /* No rows at all. */
     *ret_max = max;
 }

@@ -54,10 +54,10 @@ static void open_sessions(struct ps_coord_core *core, uint64_t now_ms, uint64_t 
 
 /* A finish is durable before it is announced (rule 1): `dirty` makes the shell write it first. */
 void ps_coord_advance(struct ps_coord_core *core, struct ps_coord_member *member,
-                      uint32_t units_done)
+                      const struct ps_lease_news *news)
 {
     PS_ASSERT(member->lease != 0);
-    if (ps_lease_pool_advance(&core->pool, member->lease, units_done)) {
+    if (ps_lease_pool_advance(&core->pool, member->lease, news)) {
         member->lease = 0;
         core->finished_version++;
         core->dirty = true;
@@ -94,7 +94,8 @@ static void complete_step(struct ps_coord_core *core, uint64_t acked_steps)
         struct ps_coord_member *member = holder_of(core, close->entries[i].lease);
         PS_ASSERT(member != NULL); /* What is staged is not let go. */
         PS_ASSERT(member->number == close->entries[i].session_number);
-        ps_coord_advance(core, member, close->entries[i].unit + 1);
+        struct ps_lease_news news = {.units_done = close->entries[i].unit + 1};
+        ps_coord_advance(core, member, &news);
     }
 }
 

@@ -16,7 +16,7 @@ struct ps_coord_acks ps_coord_acked_by_all(const struct ps_coord_core *core);
 
 /** Note progress of the lease that a member holds; when that finishes it, take it away. */
 void ps_coord_advance(struct ps_coord_core *core, struct ps_coord_member *member,
-                      uint32_t units_done);
+                      const struct ps_lease_news *news);
 
 /** Lend a member without lease the next one; false when there is none. */
 bool ps_coord_lend(struct ps_coord_core *core, struct ps_coord_member *member);

@@ -11,10 +11,12 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/mem.h"
 #include "port/disk.h"
 
-#define PS_STORE_BYTES_MAX (1u << 20) /* The longest value: catalogue, sessions, ranges. */
+/* The longest value: catalogue, sessions, ranges, and the job with its setup. */
+#define PS_STORE_BYTES_MAX ((1u << 20) + PS_SETUP_BYTES_MAX)
 
 struct ps_store_stamp {
     uint64_t term;    /* Of the coordinator that wrote it; 0: nothing was ever written. */

@@ -22,6 +22,7 @@ struct bench {
 };
 
 Suite *suite_lease_core(void);
+Suite *suite_lease_parts(void);
 Suite *suite_member_core(void);
 Suite *suite_coord_core(void);
 Suite *suite_coord_random(void);

@@ -5,7 +5,7 @@
  * next: workers work, report, lose reports, die and are replaced; servers take in and acknowledge
  * lists and closes late. After every event the promises are checked; then faults stop and all must
  * be finished, every unit exactly once. "Exactly once" is the servers' work: here the sets of units
- * that they applied stand for it.
+ * that they applied stand for it. Over parts only the holders know how many units there are.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -19,6 +19,8 @@
 #define STEPS_QUIET  6000u
 #define LEASES_MOST  64u
 #define UNITS_MOST   8u
+#define BATCH        5u
+#define PARTS        11u
 
 /* What a worker process knows. */
 struct player {
@@ -29,6 +31,7 @@ struct player {
     uint64_t lease;
     uint32_t n_units;
     uint32_t units_done;
+    bool over;            /* Over parts: found that no rows are left. */
     uint64_t staged_step; /* 1 + step. */
 };
 
@@ -55,6 +58,22 @@ static struct world world;
             ck_abort_msg("PS_TEST_SEED=%" PRIu64 " broke: %s", world.seed, #expr); \
         }                                                                          \
     } while (0)
+
+static bool uncounted(void)
+{
+    return world.bench.core.pool.plan.uncounted;
+}
+
+/* Over parts: what is in them; the last part of a unit has 2 rows of the BATCH. Some are empty. */
+static uint32_t units_of(uint32_t part)
+{
+    return part * 5 % 4;
+}
+
+static uint64_t rows_of(uint32_t part)
+{
+    return units_of(part) == 0 ? 0 : (units_of(part) - 1) * (uint64_t)BATCH + 2;
+}
 
 static bool averaging(void)
 {
@@ -160,7 +179,9 @@ static void hear(struct player *player)
         player->lease = member->lease;
         player->staged_step = 0;
         if (member->lease != 0) {
-            player->n_units = ps_lease_at(&core->pool.plan, member->lease).n_units;
+            struct ps_lease_view lease = ps_lease_at(&core->pool.plan, member->lease);
+            player->n_units = uncounted() ? units_of(lease.part) : lease.n_units;
+            player->over = false;
             player->units_done = ps_lease_units_done(&core->pool, member->lease);
             player->clock =
                 member->lease_clock > player->clock ? member->lease_clock : player->clock;
@@ -176,6 +197,7 @@ static void hear(struct player *player)
 static void work(struct player *player)
 {
     if (player->lease == 0 || player->units_done >= player->n_units) {
+        player->over = true; /* Of some parts that is found only by asking for one more unit. */
         return;
     }
     if (averaging()) {
@@ -186,7 +208,16 @@ static void work(struct player *player)
         world.applied[player->lease][player->units_done] = true;
         player->units_done++;
         player->clock++;
+        player->over = player->units_done == player->n_units && chance(50);
     }
+}
+
+/* The last unit is known as such only by who did it. */
+static uint64_t rows_done(const struct player *player)
+{
+    uint32_t part = ps_lease_at(&world.bench.core.pool.plan, player->lease).part;
+    uint64_t whole = (uint64_t)player->units_done * BATCH;
+    return whole < rows_of(part) ? whole : rows_of(part);
 }
 
 static void report(struct player *player)
@@ -195,6 +226,8 @@ static void report(struct player *player)
         .clock = player->clock,
         .lease = player->lease,
         .units_done = averaging() ? 0 : player->units_done,
+        .lease_over = uncounted() && player->lease != 0 && player->over,
+        .lease_rows = player->lease != 0 && uncounted() ? rows_done(player) : 0,
         .staged_step = player->staged_step,
         .staged_unit = player->units_done,
     };
@@ -289,15 +322,22 @@ static void check_finished(void)
     const struct ps_lease_pool *pool = &world.bench.core.pool;
     CHECK(world.bench.core.state == PS_COORD_DONE);
     uint64_t n_units = 0;
+    uint64_t n_rows = 0;
     for (uint64_t id = 1; id <= pool->plan.n_leases; id++) {
-        uint32_t n = ps_lease_at(&pool->plan, id).n_units;
+        struct ps_lease_view lease = ps_lease_at(&pool->plan, id);
+        uint32_t n = uncounted() ? units_of(lease.part) : lease.n_units;
         CHECK(ps_lease_units_done(pool, id) == n);
+        n_rows += lease.epoch == 0 && uncounted() ? rows_of(lease.part) : 0;
         for (uint32_t unit = 0; unit < n; unit++) {
             CHECK(!averaging() || world.n_closed[id][unit] == 1);
         }
         n_units += n;
     }
     CHECK(pool->units_done_total == n_units);
+    CHECK(pool->rows == (uncounted() ? n_rows : pool->plan.rows));
+    for (uint32_t epoch = 0; epoch < pool->plan.epochs; epoch++) {
+        CHECK(pool->epoch_finished[epoch] == pool->plan.n_parts);
+    }
     uint32_t min = 0;
     uint32_t max = 0;
     ps_lease_pool_trained(pool, &min, &max);
@@ -309,14 +349,17 @@ static void check_finished(void)
     }
 }
 
-static void run(bool aggregate, uint32_t n_backups)
+static void run(bool aggregate, uint32_t n_backups, bool parts)
 {
-    struct ps_lease_job job = {.rows = 101,
-                               .batch = aggregate ? 20 : 5,
+    struct ps_lease_job job = {.rows = parts ? 0 : 101,
+                               .batch = aggregate ? 20 : BATCH,
                                .epochs = 2,
                                .workers = 3,
-                               .units_per_lease = 2,
-                               .aggregate = aggregate};
+                               .units_per_lease = parts ? 0 : 2,
+                               .aggregate = aggregate,
+                               .parts = parts ? PARTS : 0,
+                               .shuffle = true,
+                               .seed = world.seed};
     struct ps_coord_consistency consistency = {.mode = aggregate ? PS_COORD_BSP : PS_COORD_SSP,
                                                .bound = aggregate ? 0 : 1,
                                                .aggregate = aggregate,
@@ -338,7 +381,9 @@ static void run(bool aggregate, uint32_t n_backups)
 static const struct {
     bool aggregate;
     uint32_t n_backups;
-} modes[] = {{false, 0}, {true, 0}, {true, 1}, {true, 2}};
+    bool parts;
+} modes[] = {{false, 0, false}, {true, 0, false}, {true, 1, false}, {true, 2, false},
+             {false, 0, true}};
 /* clang-format on */
 
 START_TEST(promises_hold_in_every_schedule)
@@ -348,7 +393,7 @@ START_TEST(promises_hold_in_every_schedule)
         memset(&world, 0, sizeof(world));
         world.seed = test_seed() + k;
         world.rng = ps_rng_from(world.seed * PS_ARRAY_LEN(modes) + (uint64_t)_i);
-        run(modes[_i].aggregate, modes[_i].n_backups);
+        run(modes[_i].aggregate, modes[_i].n_backups, modes[_i].parts);
     }
 }
 END_TEST

@@ -110,19 +110,19 @@ static const struct {
     struct ps_lease_job job;
     const char *words; /* NULL: fine. */
 } jobs[] = {
-    {"the smallest job", {1, 1, 1, 1, 0, false}, NULL},
-    {"no rows", {0, 1, 1, 1, 0, false}, "rows"},
-    {"rows without end", {UINT64_MAX, 1, 1, 1, 0, false}, "rows"},
-    {"no batch", {1, 0, 1, 1, 0, false}, "batch"},
-    {"no epochs", {1, 1, 0, 1, 0, false}, "epochs"},
-    {"no workers", {1, 1, 1, 0, 0, false}, "workers"},
-    {"too many workers", {1, 1, 1, PS_SESSIONS_MAX + 1, 0, true}, "workers"},
-    {"a lease too long", {1, 1, 1, 1, PS_UNITS_PER_LEASE_MAX + 1, false}, "units_per_lease"},
-    {"too many leases", {(uint64_t)1 << 40, 1, 1, 1, 1, false}, "leases"},
-    {"as many leases as there may be", {PS_LEASES_MAX, 1, 1, 1, 1, false}, NULL},
-    {"one lease too many", {(uint64_t)PS_LEASES_MAX + 1, 1, 1, 1, 1, false}, "leases"},
-    {"too many epochs", {10, 1, PS_LEASES_MAX, 1, 1, false}, "leases"},
-    {"leases of many epochs are made longer", {100000, 10, 2000, 4, 0, false}, NULL},
+    {"the smallest job", {1, 1, 1, 1, 0, false, 0, false, 0}, NULL},
+    {"no rows", {0, 1, 1, 1, 0, false, 0, false, 0}, "rows"},
+    {"rows without end", {UINT64_MAX, 1, 1, 1, 0, false, 0, false, 0}, "rows"},
+    {"no batch", {1, 0, 1, 1, 0, false, 0, false, 0}, "batch"},
+    {"no epochs", {1, 1, 0, 1, 0, false, 0, false, 0}, "epochs"},
+    {"no workers", {1, 1, 1, 0, 0, false, 0, false, 0}, "workers"},
+    {"too many workers", {1, 1, 1, PS_SESSIONS_MAX + 1, 0, true, 0, false, 0}, "workers"},
+    {"a lease too long", {1, 1, 1, 1, PS_UNITS_PER_LEASE_MAX + 1, false, 0, false, 0}, "units_per_lease"},
+    {"too many leases", {(uint64_t)1 << 40, 1, 1, 1, 1, false, 0, false, 0}, "leases"},
+    {"as many leases as there may be", {PS_LEASES_MAX, 1, 1, 1, 1, false, 0, false, 0}, NULL},
+    {"one lease too many", {(uint64_t)PS_LEASES_MAX + 1, 1, 1, 1, 1, false, 0, false, 0}, "leases"},
+    {"too many epochs", {10, 1, PS_LEASES_MAX, 1, 1, false, 0, false, 0}, "leases"},
+    {"leases of many epochs are made longer", {100000, 10, 2000, 4, 0, false, 0, false, 0}, NULL},
 };
 /* clang-format on */
 
@@ -146,11 +146,11 @@ static const struct {
     struct ps_lease_job job;
     uint32_t units_per_lease;
 } choices[] = {
-    {{60000, 32, 1, 4, 0, false}, 58},  /* 1875 batches / 32 */
-    {{60000, 1, 1, 4, 0, false}, 64},   /* The most. */
-    {{10, 1, 1, 8, 0, false}, 1},       /* The least. */
-    {{6400, 100, 1, 4, 0, true}, 8},    /* 64 steps x 4 ways / 32 */
-    {{6400, 100, 1, 4, 5, false}, 5},   /* As asked. */
+    {{60000, 32, 1, 4, 0, false, 0, false, 0}, 58},  /* 1875 batches / 32 */
+    {{60000, 1, 1, 4, 0, false, 0, false, 0}, 64},   /* The most. */
+    {{10, 1, 1, 8, 0, false, 0, false, 0}, 1},       /* The least. */
+    {{6400, 100, 1, 4, 0, true, 0, false, 0}, 8},    /* 64 steps x 4 ways / 32 */
+    {{6400, 100, 1, 4, 5, false, 0, false, 0}, 5},   /* As asked. */
 };
 /* clang-format on */
 
@@ -170,6 +170,12 @@ static struct ps_lease_pool pool_of(const struct ps_lease_job *job)
     ck_assert_ptr_nonnull(memory);
     ps_lease_pool_init(&pool, &plan, memory);
     return pool;
+}
+
+static bool advance(struct ps_lease_pool *pool, uint64_t id, uint32_t units_done)
+{
+    struct ps_lease_news news = {.units_done = units_done};
+    return ps_lease_pool_advance(pool, id, &news);
 }
 
 static const struct ps_lease_job six_leases = {
@@ -197,13 +203,13 @@ START_TEST(progress_is_kept_over_a_return_and_never_goes_back)
 {
     struct ps_lease_pool pool = pool_of(&six_leases);
     ck_assert_uint_eq(ps_lease_pool_lend(&pool), 1);
-    ck_assert(!ps_lease_pool_advance(&pool, 1, 1));
+    ck_assert(!advance(&pool, 1, 1));
     ps_lease_pool_return(&pool, 1);
     ck_assert_uint_eq(ps_lease_pool_lend(&pool), 1);
     ck_assert_uint_eq(ps_lease_units_done(&pool, 1), 1);
-    ck_assert(!ps_lease_pool_advance(&pool, 1, 0));
+    ck_assert(!advance(&pool, 1, 0));
     ck_assert_uint_eq(ps_lease_units_done(&pool, 1), 1);
-    ck_assert(ps_lease_pool_advance(&pool, 1, 2));
+    ck_assert(advance(&pool, 1, 2));
     ck_assert_uint_eq(pool.units_done_total, 2);
     ps_mem_free(pool.epoch_units_done);
 }
@@ -219,8 +225,7 @@ START_TEST(finished_leases_are_told_as_ranges)
     }
     static const uint64_t order[] = {1, 3, 4, 6};
     for (size_t i = 0; i < PS_ARRAY_LEN(order); i++) {
-        ck_assert(
-            ps_lease_pool_advance(&pool, order[i], ps_lease_at(&pool.plan, order[i]).n_units));
+        ck_assert(advance(&pool, order[i], ps_lease_at(&pool.plan, order[i]).n_units));
     }
     ck_assert_uint_eq(ps_lease_pool_finished(&pool, ranges), 3);
     ck_assert_uint_eq(ranges[0].first, 1);
@@ -229,7 +234,7 @@ START_TEST(finished_leases_are_told_as_ranges)
     ck_assert_uint_eq(ranges[1].last, 4);
     ck_assert_uint_eq(ranges[2].first, 6);
     ck_assert_uint_eq(ranges[2].last, 6);
-    ck_assert(ps_lease_pool_advance(&pool, 2, 2));
+    ck_assert(advance(&pool, 2, 2));
     ck_assert_uint_eq(ps_lease_pool_finished(&pool, ranges), 2);
     ck_assert_uint_eq(ranges[0].last, 4);
     uint32_t min = 0;
@@ -238,7 +243,7 @@ START_TEST(finished_leases_are_told_as_ranges)
     ck_assert_uint_eq(min, 1); /* Lease 5 is the second epoch's second part. */
     ck_assert_uint_eq(max, 2);
     ck_assert(!ps_lease_pool_done(&pool));
-    ck_assert(ps_lease_pool_advance(&pool, 5, 2));
+    ck_assert(advance(&pool, 5, 2));
     ck_assert(ps_lease_pool_done(&pool));
     ps_lease_pool_trained(&pool, &min, &max);
     ck_assert_uint_eq(min, 2);
@@ -249,7 +254,7 @@ END_TEST
 START_TEST(a_lease_that_is_not_lent_cannot_advance)
 {
     struct ps_lease_pool pool = pool_of(&six_leases);
-    (void)ps_lease_pool_advance(&pool, 2, 1); /* Must abort. */
+    (void)advance(&pool, 2, 1); /* Must abort. */
 }
 END_TEST
 
