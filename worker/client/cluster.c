@@ -141,6 +141,8 @@ static void read_definition(struct block *block, const Ps__V1__JobDefinition *fr
 {
     *to = (struct ps_job_def){.model = keep(block, from->model),
                               .data = keep(block, from->data),
+                              .setup = keep(block, from->setup),
+                              .parts = from->parts,
                               .rows = from->rows,
                               .batch = from->batch,
                               .epochs = from->epochs,
@@ -163,7 +165,8 @@ static size_t n_text_bytes(const Ps__V1__DescribeReply *reply)
 {
     size_t n_bytes = strlen(reply->reason) + 1;
     if (reply->definition != NULL) {
-        n_bytes += strlen(reply->definition->model) + 1 + strlen(reply->definition->data) + 1;
+        const Ps__V1__JobDefinition *job = reply->definition;
+        n_bytes += strlen(job->model) + strlen(job->data) + strlen(job->setup) + 3;
     }
     for (size_t i = 0; i < reply->n_members; i++) {
         const Ps__V1__Member *member = reply->members[i];
@@ -208,7 +211,9 @@ static void read_lists(struct block *block, const Ps__V1__DescribeReply *reply)
                                                       .units = from->units,
                                                       .units_done = from->units_done,
                                                       .loss_sum = from->loss_sum,
-                                                      .loss_rows = from->loss_rows};
+                                                      .loss_rows = from->loss_rows,
+                                                      .leases = from->leases,
+                                                      .leases_done = from->leases_done};
     }
     to->tables = block->tables;
     to->members = block->members;
@@ -250,6 +255,7 @@ enum ps_status ps_cluster_read(const Ps__V1__DescribeReply *reply, struct ps_mem
     to->rows_trained_min = reply->rows_trained_min;
     to->rows_trained_max = reply->rows_trained_max;
     to->running_us = reply->running_us;
+    to->rows = reply->rows;
     *ret = to;
     return PS_OK;
 }

@@ -103,6 +103,8 @@ static enum ps_status send_report(struct ps_session *session, bool hello)
     worker.clock = from->clock;
     worker.lease = from->lease;
     worker.units_done = from->units_done;
+    worker.lease_over = from->lease_over;
+    worker.lease_rows = from->lease_rows;
     worker.staged_step = from->staged_step;
     worker.staged_unit = from->staged_unit;
     worker.staged_rows = from->staged_rows;

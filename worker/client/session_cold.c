@@ -44,6 +44,25 @@ static bool pack(struct ps_session *session, const ProtobufCMessage *message, st
     return fits;
 }
 
+/* As pack: a job's setup may be longer than the head of any other message. */
+static bool pack_long(struct ps_session_cold *cold, const ProtobufCMessage *message,
+                      struct ps_out *ret)
+{
+    size_t n_bytes = protobuf_c_message_get_packed_size(message);
+    if (n_bytes <= PS_HEAD_BYTES_MAX || n_bytes > PS_HEAD_BYTES_MAX + PS_SETUP_BYTES_MAX) {
+        return pack(cold->session, message, ret);
+    }
+    cold->head = ps_mem_alloc(cold->session->options.mem, PS_MEM_CALLS, n_bytes);
+    cold->starved = cold->head == NULL;
+    if (cold->starved) {
+        return false;
+    }
+    bool fits;
+    n_bytes = ps_wire_pack(message, cold->head, n_bytes, &fits);
+    *ret = (struct ps_out){.head = cold->head, .n_head_bytes = n_bytes};
+    return fits;
+}
+
 static bool pack_join(struct ps_session_cold *cold, struct ps_out *ret)
 {
     struct ps_session *session = cold->session;
@@ -123,11 +142,13 @@ static bool pack_define_job(struct ps_session_cold *cold, struct ps_out *ret)
     definition.start_timeout_ms = def->start_timeout_ms;
     definition.consistency = &consistency;
     definition.units_per_lease = def->units_per_lease;
+    definition.parts = def->parts;
+    definition.setup = text_of(def->setup);
     Ps__V1__DefineJobRequest request;
     ps__v1__define_job_request__init(&request);
     request.session = session_of(cold->session);
     request.definition = &definition;
-    return pack(cold->session, &request.base, ret);
+    return pack_long(cold, &request.base, ret);
 }
 
 static bool pack_describe(struct ps_session_cold *cold, struct ps_out *ret)
@@ -323,7 +344,8 @@ static void send_cold(struct ps_session_cold *cold)
     const struct cold_kind *kind = &kinds[cold->kind];
     struct ps_session *session = cold->session;
     if (!kind->pack(cold, &cold->request.out)) {
-        end_cold(cold, PS_ERR_INVALID, "the definition is too long");
+        end_cold(cold, cold->starved ? PS_ERR_NOMEM : PS_ERR_INVALID,
+                 cold->starved ? "no memory for the definition" : "the definition is too long");
         return;
     }
     cold->request.method = kind->method;
@@ -335,6 +357,8 @@ static void send_cold(struct ps_session_cold *cold)
     cold->request.retry_ms = 0;
     cold->under_way = true;
     ps_request_start(session->control, &cold->request);
+    ps_mem_free(cold->head); /* It is copied, as the scratch is. */
+    cold->head = NULL;
 }
 
 static void take_answer(struct ps_session_cold *cold)

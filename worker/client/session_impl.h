@@ -133,7 +133,9 @@ struct ps_session_cold {
     uint64_t next_log_ms; /* After so long another line says what is waited for. */
     struct ps_error why;  /* The most telling failure so far. */
     bool under_way;
-    bool defines; /* A Describe that was a DefineTable. */
+    bool defines;  /* A Describe that was a DefineTable. */
+    uint8_t *head; /* Of a request that the scratch has no room for; until it has started. */
+    bool starved;  /* There was no memory for one. */
 };
 
 /** One scan: a call after the other, to the server of the slot that it is at. */

@@ -150,13 +150,16 @@ void ps_session_state_lease(struct ps_session *session)
     const struct ps_worker_report *report = &session->report;
     /* The coordinator may not have heard our last report yet: work that is done is never shown as
      * undone. With aggregation only the coordinator knows what a closed step contained. */
-    if (lease.id != 0 && lease.id == report->lease && !session->view.consistency.aggregate &&
-        report->units_done > lease.units_done) {
-        lease.units_done = report->units_done < lease.n_units ? report->units_done : lease.n_units;
+    bool ours = lease.id != 0 && lease.id == report->lease;
+    bool counted = lease.n_units != 0;
+    if (ours && !session->view.consistency.aggregate && report->units_done > lease.units_done) {
+        bool beyond = counted && report->units_done > lease.n_units;
+        lease.units_done = beyond ? lease.n_units : report->units_done;
     }
+    lease.over = counted ? lease.units_done >= lease.n_units : ours && report->lease_over;
     const struct ps_lease *shown = &session->view.lease; /* The id fixes the other fields. */
     session->changed = session->changed || lease.id != shown->id || lease.clock != shown->clock ||
-                       lease.units_done != shown->units_done;
+                       lease.units_done != shown->units_done || lease.over != shown->over;
     session->view.lease = lease;
 }
 
@@ -173,7 +176,8 @@ static void take_lease(struct ps_session *session, const Ps__V1__AttendState *st
                                            .stride = from->stride,
                                            .n_units = from->units,
                                            .units_done = from->units_done,
-                                           .clock = from->clock};
+                                           .clock = from->clock,
+                                           .part = from->part};
     }
     ps_session_state_lease(session);
 }

@@ -171,6 +171,19 @@ static void keep_job(struct ps_client *client, const struct ps_job_def *def)
     client->job = *def;
     client->job.model = NULL;
     client->job.data = NULL;
+    client->job.setup = NULL;
+}
+
+static enum ps_status check_job(const struct ps_job_def *def, struct ps_error *err)
+{
+    if (def->shuffle && def->rows > UINT32_MAX) {
+        return ps_fail(err, PS_ERR_INVALID, "at most %" PRIu32 " rows can be shuffled", UINT32_MAX);
+    }
+    if (def->setup != NULL && strlen(def->setup) > PS_SETUP_BYTES_MAX) {
+        return ps_fail(err, PS_ERR_INVALID, "setup has at most %u bytes, not %zu",
+                       PS_SETUP_BYTES_MAX, strlen(def->setup));
+    }
+    return PS_OK;
 }
 
 enum ps_status ps_client_define_job(struct ps_client *client, const struct ps_job_def *def,
@@ -179,9 +192,8 @@ enum ps_status ps_client_define_job(struct ps_client *client, const struct ps_jo
     struct ps_error own;
     err = err != NULL ? err : &own;
     enum ps_status status = PS_CLIENT_CHECK(err, client, def);
-    if (status == PS_OK && def->shuffle && def->rows > UINT32_MAX) {
-        status =
-            ps_fail(err, PS_ERR_INVALID, "at most %" PRIu32 " rows can be shuffled", UINT32_MAX);
+    if (status == PS_OK) {
+        status = check_job(def, err);
     }
     if (status != PS_OK) {
         return status;
@@ -332,10 +344,11 @@ static enum ps_status check_lease(const struct ps_client *client, const struct p
                        "stream %" PRIu64 " is not the lease that is held (%" PRIu64 "; 0: none)",
                        push->stream, lease->id);
     }
-    if (push->sequence >= lease->n_units) {
+    uint32_t n_units = lease->n_units != 0 ? lease->n_units : PS_PART_UNITS_MAX;
+    if (push->sequence >= n_units) {
         return ps_fail(err, PS_ERR_INVALID,
-                       "lease %" PRIu64 " has %" PRIu32 " units; there is no unit %" PRIu64,
-                       lease->id, lease->n_units, push->sequence);
+                       "lease %" PRIu64 " has %" PRIu32 " units%s; there is no unit %" PRIu64,
+                       lease->id, n_units, lease->n_units != 0 ? "" : " at most", push->sequence);
     }
     return PS_OK;
 }
@@ -380,11 +393,23 @@ static struct ps_push_op push_op(const struct ps_push *push)
     return op;
 }
 
+static enum ps_status check_unit(const struct ps_client *client, const struct ps_unit *unit,
+                                 struct ps_error *err)
+{
+    if (client->job.parts != 0 && unit->n_rows == 0) {
+        return ps_fail(err, PS_ERR_INVALID,
+                       "unit %" PRIu32 " of lease %" PRIu64 " has no rows: it is not pushed",
+                       unit->index, unit->lease);
+    }
+    return ps_client_unit_check(client, unit, err);
+}
+
 static struct ps_client_call *take_push(struct ps_client *client, struct ps_push *push,
                                         struct ps_error *err)
 {
     struct ps_push_op op = push_op(push);
-    if (check_lease(client, &op, err) != PS_OK) {
+    if (check_lease(client, &op, err) != PS_OK ||
+        (push->unit != NULL && check_unit(client, push->unit, err) != PS_OK)) {
         return NULL;
     }
     struct ps_client_call *call = ps_client_call_take(client, err);

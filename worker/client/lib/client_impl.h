@@ -61,6 +61,8 @@ struct ps_client_work {
     uint32_t index;        /* Of the lease: the unit that comes next. */
     uint64_t clock;        /* Its step. */
     bool closing;          /* Aggregate: staged, or too late; the step is to be closed. */
+    bool over;             /* Over parts: the program has said that no rows are left, */
+    uint64_t rows;         /*   and which of its rows are done. */
     struct ps_client_loss {
         double sum;
         uint64_t rows;
@@ -93,7 +95,7 @@ struct ps_client {
     pthread_mutex_t lock; /* Over what follows. */
     pthread_cond_t news;
     struct ps_view view;
-    struct ps_job_def job; /* That was defined, without its texts; 0 rows: none. */
+    struct ps_job_def job; /* That was defined, without its texts; batch 0: none. */
     struct ps_client_work work;
     struct ps_client_figures figures;
     struct ps_worker_report report; /* The latest; on its way while `report_posted`. */
@@ -115,6 +117,10 @@ enum ps_status ps_client_check_pointers(struct ps_error *err, const char *names,
                                         const void *const *pointers, size_t n);
 
 /* ---- client_unit.c, client_stats.c: under the lock ------------------------------------------- */
+
+/** Over parts the program says which rows a unit has: can that be? */
+enum ps_status ps_client_unit_check(const struct ps_client *client, const struct ps_unit *unit,
+                                    struct ps_error *err);
 
 /** A push came too late for its step. */
 void ps_client_unit_late(struct ps_client *client, const struct ps_push_op *push);

@@ -6,8 +6,14 @@
 uint32_t ps_unit_rows(const struct ps_job_def *job, const struct ps_lease *lease, uint32_t unit,
                       uint64_t *ret_first)
 {
-    if (job == NULL || lease == NULL || ret_first == NULL || job->batch == 0 ||
-        unit >= lease->n_units) {
+    if (job == NULL || lease == NULL || ret_first == NULL || job->batch == 0) {
+        return 0;
+    }
+    if (job->parts != 0) {
+        *ret_first = (uint64_t)unit * job->batch;
+        return job->batch;
+    }
+    if (unit >= lease->n_units) {
         return 0;
     }
     uint64_t first = lease->first_row + (uint64_t)unit * lease->stride;

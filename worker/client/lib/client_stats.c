@@ -14,7 +14,7 @@ void ps_client_stats_view(struct ps_client *client)
         figures->first_lease_ns = ps_clock_ns();
     }
     bool idle = figures->first_lease_ns != 0 && client->view.job == PS_JOB_RUNNING &&
-                (lease->id == 0 || lease->units_done >= lease->n_units);
+                (lease->id == 0 || lease->over);
     if (idle && figures->idle_since_ns == 0) {
         figures->idle_since_ns = ps_clock_ns();
     } else if (!idle && figures->idle_since_ns != 0) {

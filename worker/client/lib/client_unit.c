@@ -31,6 +31,8 @@ static void report(struct ps_client *client)
     client->report.clock = work->clock;
     client->report.lease = work->lease.id;
     client->report.units_done = work->index;
+    client->report.lease_over = work->over;
+    client->report.lease_rows = work->rows;
     client->report.loss_epoch = work->lease.epoch;
     client->report.loss_sum = work->losses[work->lease.epoch].sum;
     client->report.loss_rows = work->losses[work->lease.epoch].rows;
@@ -62,13 +64,30 @@ static void close_step(struct ps_client *client)
     client->report.staged_step = 0;
 }
 
+static enum ps_status check_lent(const struct ps_client *client, const struct ps_lease *lease,
+                                 struct ps_error *err)
+{
+    const struct ps_job_def *job = &client->job;
+    if (lease->epoch >= job->epochs) {
+        return ps_fail(err, PS_ERR_INTERNAL, "lease %" PRIu64 " is of epoch %" PRIu32, lease->id,
+                       lease->epoch);
+    }
+    if (job->parts != 0 && (lease->n_units != 0 || lease->part >= job->parts)) {
+        return ps_fail(err, PS_ERR_INTERNAL,
+                       "lease %" PRIu64 " is of part %" PRIu32 " of %" PRIu32 " and has %" PRIu32
+                       " units",
+                       lease->id, lease->part, job->parts, lease->n_units);
+    }
+    return PS_OK;
+}
+
 static enum ps_status adopt(struct ps_client *client, struct ps_error *err)
 {
     struct ps_client_work *work = &client->work;
     const struct ps_lease *lease = &client->view.lease;
-    if (lease->epoch >= client->job.epochs) {
-        return ps_fail(err, PS_ERR_INTERNAL, "lease %" PRIu64 " is of epoch %" PRIu32, lease->id,
-                       lease->epoch);
+    enum ps_status status = check_lent(client, lease, err);
+    if (status != PS_OK) {
+        return status;
     }
     if (work->losses == NULL) {
         work->losses =
@@ -80,13 +99,17 @@ static enum ps_status adopt(struct ps_client *client, struct ps_error *err)
     }
     work->lease = *lease;
     work->index = lease->units_done;
+    work->over = false;
+    work->rows = (uint64_t)work->index * client->job.batch; /* Over parts: others follow. */
     work->clock = work->clock > lease->clock ? work->clock : lease->clock; /* Others went on. */
     return PS_OK;
 }
 
-static bool at_hand(const struct ps_client_work *work)
+static bool at_hand(const struct ps_client *client)
 {
-    return work->lease.id != 0 && work->index < work->lease.n_units && !work->closing;
+    const struct ps_client_work *work = &client->work;
+    bool left = client->job.parts != 0 ? !work->over : work->index < work->lease.n_units;
+    return work->lease.id != 0 && left && !work->closing;
 }
 
 /* PS_OK: there is a unit. PS_ERR_NOT_YET: wait for news. */
@@ -101,13 +124,14 @@ static enum ps_status find_unit(struct ps_client *client, struct ps_unit *ret, s
             return status;
         }
     }
-    if (lease->id != work->lease.id || !at_hand(work)) { /* What was taken away is not done. */
+    if (lease->id != work->lease.id || !at_hand(client)) { /* What was taken away is not done. */
         return PS_ERR_NOT_YET;
     }
     *ret = (struct ps_unit){.lease = work->lease.id,
                             .index = work->index,
                             .step = work->clock,
                             .epoch = work->lease.epoch,
+                            .part = work->lease.part,
                             .last = work->index + 1 == work->lease.n_units};
     ret->n_rows = ps_unit_rows(&client->job, &work->lease, work->index, &ret->first);
     if (ret->n_rows > 0) {
@@ -149,7 +173,7 @@ static enum ps_status check_worker(const struct ps_client *client, struct ps_err
         return ps_fail(err, PS_ERR_DENIED, "%s is not lent any rows",
                        client->reader ? "a reader" : "an unleased worker");
     }
-    if (client->job.rows == 0) {
+    if (client->job.batch == 0) {
         return ps_fail(err, PS_ERR_INVALID, "no job was defined with this client");
     }
     return PS_OK;
@@ -185,6 +209,29 @@ static enum ps_status wait_unit(struct ps_client *client, struct ps_unit *ret, u
     return status;
 }
 
+enum ps_status ps_client_unit_check(const struct ps_client *client, const struct ps_unit *unit,
+                                    struct ps_error *err)
+{
+    uint32_t batch = client->job.batch;
+    if (client->job.parts == 0) {
+        return PS_OK;
+    }
+    if (unit->n_rows > batch) {
+        return ps_fail(err, PS_ERR_INVALID,
+                       "unit %" PRIu32 " of lease %" PRIu64 " has %" PRIu32
+                       " rows; a batch has %" PRIu32,
+                       unit->index, unit->lease, unit->n_rows, batch);
+    }
+    if (unit->n_rows < batch && !unit->last) {
+        return ps_fail(err, PS_ERR_INVALID,
+                       "unit %" PRIu32 " of lease %" PRIu64 " has %" PRIu32
+                       " rows of a batch of %" PRIu32
+                       ": only the last may, and it must say that it is",
+                       unit->index, unit->lease, unit->n_rows, batch);
+    }
+    return PS_OK;
+}
+
 void ps_client_unit_late(struct ps_client *client, const struct ps_push_op *push)
 {
     struct ps_client_work *work = &client->work;
@@ -218,11 +265,15 @@ static enum ps_status take_done(struct ps_client *client, const struct ps_unit *
                                 double loss_sum, struct ps_error *err)
 {
     struct ps_client_work *work = &client->work;
-    if (!at_hand(work) || unit->lease != work->lease.id || unit->index != work->index ||
+    if (!at_hand(client) || unit->lease != work->lease.id || unit->index != work->index ||
         unit->step != work->clock) {
         return ps_fail(err, PS_ERR_INVALID,
                        "unit %" PRIu32 " of lease %" PRIu64 " is not the one at hand", unit->index,
                        unit->lease);
+    }
+    enum ps_status status = ps_client_unit_check(client, unit, err);
+    if (status != PS_OK) {
+        return status;
     }
     if (isfinite(loss_sum)) { /* For people; one that is not would spoil the sum for ever. */
         work->losses[work->lease.epoch].sum += loss_sum;
@@ -230,11 +281,15 @@ static enum ps_status take_done(struct ps_client *client, const struct ps_unit *
     }
     if (client->job.consistency.aggregate) {
         stage(client, unit->n_rows);
-    } else {
+        return PS_OK;
+    }
+    work->over = client->job.parts != 0 && unit->last;
+    work->rows += unit->n_rows;
+    if (unit->n_rows > 0) { /* Else the part has ended, and there was no step. */
         work->clock++;
         work->index++;
-        report(client);
     }
+    report(client);
     return PS_OK;
 }
 

@@ -278,7 +278,11 @@ PS_API PS_MUST_CHECK enum ps_status ps_client_next_unit(struct ps_client *client
 /**
  * The push of this unit was acknowledged: the worker's clock goes on, others may go on with it.
  * Does not block. `loss_sum`, the unit's training loss summed over its rows, is for people.
- * @return PS_ERR_INVALID: it is not the unit that ps_client_next_unit gave
+ *
+ * Over parts unit->n_rows and unit->last say what the program has found (see struct ps_unit); with
+ * last the lease is over. One without rows was not pushed, and the clock stays.
+ * @return PS_ERR_INVALID: it is not the unit that ps_client_next_unit gave; over parts also: more
+ * rows than a batch, or fewer without being the last
  */
 PS_API PS_MUST_CHECK enum ps_status ps_client_unit_done(struct ps_client *client,
                                                         const struct ps_unit *unit, double loss_sum,
@@ -288,9 +292,9 @@ PS_API PS_MUST_CHECK enum ps_status ps_client_unit_done(struct ps_client *client
  * The same by hand, for programs that keep lease and clock themselves and never ask for a unit.
  * Does not block. Sent at once, and again with every heartbeat; of several not sent yet the last
  * counts. Reporting a clock opens the gate for workers that wait; reporting a lease's last unit
- * asks for another lease. The lease is view.lease: units from units_done on, each with a clock of
- * one more, from the greater of the own and lease.clock on. A lease stays in view, all its units
- * done, until another one or none has come.
+ * asks for another lease (over parts: lease_over does). The lease is view.lease: units from
+ * units_done on, each with a clock of one more, from the greater of the own and lease.clock on. A
+ * lease stays in view, `over`, until another one or none has come.
  */
 PS_API void ps_client_report(struct ps_client *client, const struct ps_worker_report *report);
 
