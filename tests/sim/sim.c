@@ -144,7 +144,7 @@ static void pause_server(struct sim *sim, struct sim_trouble *trouble)
 static bool works(const struct sim_worker *worker)
 {
     return !worker->node->paused && worker->ready && !worker->closing && worker->client != NULL &&
-           worker->unit < worker->lease.n_units;
+           worker->unit < worker->n_units;
 }
 
 /* One who holds a lease, while another does too; `first` if it is one. NULL: there are no two. */
@@ -621,7 +621,7 @@ void sim_print(const struct sim *sim)
                       " unit %u/%u; told: lease %" PRIu64 " unit %u min clock %" PRIu64
                       " job %d;%s%s%s%s%s%s%s\n",
                       worker->node->name, worker->n_lives, view->session_number, worker->clock,
-                      worker->lease.id, worker->unit, worker->lease.n_units, view->lease.id,
+                      worker->lease.id, worker->unit, worker->n_units, view->lease.id,
                       view->lease.units_done, view->min_clock, (int)view->job,
                       worker->node->crashed ? " crashed" : "", worker->gone ? " gone" : "",
                       worker->pulling ? " pulling" : "", worker->thinking ? " thinking" : "",

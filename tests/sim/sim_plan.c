@@ -6,7 +6,8 @@
 
 #include "base/rng.h"
 
-#define PLAN_SALT UINT64_C(0x706c616e) /* The world draws from the bare seed. */
+#define PLAN_SALT  UINT64_C(0x706c616e)   /* The world draws from the bare seed. */
+#define PARTS_SALT UINT64_C(0x7061727473) /* Other seeds stay what they are. */
 
 static uint64_t between(struct ps_rng *rng, uint64_t least, uint64_t most)
 {
@@ -49,6 +50,34 @@ static void draw_job(struct sim_plan *plan, struct ps_rng *rng)
     uint64_t share = aggregate ? steps : steps / (UINT64_C(2) * plan->n_workers);
     plan->units_per_lease = (uint32_t)between(rng, 1, share < 6 ? share : 6);
     plan->start_timeout_ms = (uint32_t)between(rng, 500, 2000);
+}
+
+static uint32_t part_units(const struct sim_plan *plan, uint32_t part)
+{
+    return (plan->part_rows[part] + plan->batch - 1) / plan->batch;
+}
+
+/* About as many steps as were drawn, in parts of which some are empty and most end within a batch.
+ */
+static void draw_parts(struct sim_plan *plan)
+{
+    struct ps_rng rng = ps_rng_from(plan->seed ^ PARTS_SALT);
+    if (plan->consistency.aggregate || !one_in(&rng, 3)) {
+        return;
+    }
+    uint64_t n_left = (plan->rows + plan->batch - 1) / plan->batch;
+    plan->shuffle = one_in(&rng, 2);
+    plan->rows = 0;
+    while (n_left > 0 && plan->parts < SIM_PARTS_MAX &&
+           (plan->parts + 1) * plan->units_per_lease * plan->epochs <= SIM_UNITS_MAX) {
+        uint64_t n_units = one_in(&rng, 4) ? 0 : between(&rng, 1, plan->units_per_lease);
+        n_units = n_units < n_left ? n_units : n_left;
+        uint64_t n_less = one_in(&rng, 3) ? 0 : ps_rng_below(&rng, plan->batch);
+        uint32_t n_rows = n_units == 0 ? 0 : (uint32_t)(n_units * plan->batch - n_less);
+        plan->part_rows[plan->parts++] = n_rows;
+        plan->rows += n_rows;
+        n_left -= n_units;
+    }
 }
 
 /* Tables lie end to end over the slots: small ones take a slot each, large ones several. */
@@ -112,7 +141,7 @@ static struct sim_mishap *add_mishap(struct sim_plan *plan, struct ps_rng *rng,
                                      enum sim_mishap_kind kind)
 {
     struct sim_mishap *mishap = &plan->mishaps[plan->n_mishaps++];
-    uint64_t n_units = sim_plan_units(plan);
+    uint64_t n_units = sim_plan_real_units(plan);
     *mishap = (struct sim_mishap){
         .kind = kind,
         .after_units = (uint32_t)between(rng, 1, n_units * 2 / 3),
@@ -130,7 +159,7 @@ static void draw_mishaps(struct sim_plan *plan, struct ps_rng *rng)
     /* Somebody's session expires, early enough that the others must wait for it. */
     bool dies = one_in(rng, 2) && plan->n_workers > 2;
     struct sim_mishap *first = add_mishap(plan, rng, dies ? SIM_WORKER_CRASHES : SIM_WORKER_PAUSES);
-    first->after_units = (uint32_t)between(rng, 1, 1 + sim_plan_units(plan) / 3);
+    first->after_units = (uint32_t)between(rng, 1, 1 + sim_plan_real_units(plan) / 3);
     first->lasts_ns = silence_ns + plan->grace_ms * SIM_MS + between(rng, 2, 5) * SIM_S;
     uint64_t n_more = ps_rng_below(rng, SIM_MISHAPS_MAX - 1);
     for (uint64_t i = 0; i < n_more; i++) {
@@ -175,6 +204,7 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed)
     plan->store_file = one_in(&rng, 2);
     draw_consistency(plan, &rng);
     draw_job(plan, &rng);
+    draw_parts(plan);
     draw_tables(plan, &rng);
     draw_workers(plan, &rng);
     draw_faults(plan, &rng);
@@ -191,14 +221,49 @@ static uint32_t steps_per_epoch(const struct sim_plan *plan)
 
 uint32_t sim_plan_units(const struct sim_plan *plan)
 {
+    if (plan->parts > 0) {
+        return plan->parts * plan->units_per_lease * plan->epochs;
+    }
     uint32_t n_ways = plan->consistency.aggregate ? plan->n_workers : 1;
     uint32_t n_runs = (steps_per_epoch(plan) + plan->units_per_lease - 1) / plan->units_per_lease;
     return n_runs * n_ways * plan->units_per_lease * plan->epochs;
 }
 
+uint32_t sim_plan_real_units(const struct sim_plan *plan)
+{
+    uint32_t n = 0;
+    for (uint32_t part = 0; part < plan->parts; part++) {
+        n += part_units(plan, part) * plan->epochs;
+    }
+    return plan->parts > 0 ? n : sim_plan_units(plan);
+}
+
+uint32_t sim_plan_lease_units(const struct sim_plan *plan, const struct ps_lease *lease)
+{
+    return plan->parts > 0 ? part_units(plan, lease->part) : lease->n_units;
+}
+
+/* The parts lie end to end, so that rows have numbers for the ledger. */
+static void part_unit(const struct sim_plan *plan, uint32_t part, uint32_t unit,
+                      uint64_t *ret_first, uint32_t *ret_rows)
+{
+    uint32_t at = unit * plan->batch;
+    uint32_t n_left = at < plan->part_rows[part] ? plan->part_rows[part] - at : 0;
+    *ret_first = at;
+    *ret_rows = n_left < plan->batch ? n_left : plan->batch;
+    for (uint32_t i = 0; i < part; i++) {
+        *ret_first += plan->part_rows[i];
+    }
+}
+
 uint32_t sim_plan_unit(const struct sim_plan *plan, const struct ps_lease *lease, uint32_t unit,
                        uint64_t *ret_first, uint32_t *ret_rows)
 {
+    uint32_t number = (uint32_t)(lease->id - 1) * plan->units_per_lease + unit;
+    if (plan->parts > 0) {
+        part_unit(plan, lease->part, unit, ret_first, ret_rows);
+        return number;
+    }
     uint64_t first = lease->first_row + (uint64_t)unit * lease->stride;
     uint64_t end = first + lease->unit_rows;
     uint64_t batch_end = (first / plan->batch + 1) * plan->batch;
@@ -206,7 +271,7 @@ uint32_t sim_plan_unit(const struct sim_plan *plan, const struct ps_lease *lease
     end = end < plan->rows ? end : plan->rows;
     *ret_first = first;
     *ret_rows = first < end ? (uint32_t)(end - first) : 0;
-    return (uint32_t)(lease->id - 1) * plan->units_per_lease + unit;
+    return number;
 }
 
 static const char *mishap_name(enum sim_mishap_kind kind)
@@ -231,10 +296,11 @@ void sim_plan_print(const struct sim_plan *plan)
     (void)fprintf(
         stderr,
         "seed %" PRIu64 ": %u servers x %u lanes, %u workers, mode %d bound %u%s backups "
-        "%u, %" PRIu64 " rows / %u x %u epochs, %u units a lease, grace %u silence %u ms%s\n",
+        "%u, %" PRIu64 " rows in %u parts / %u x %u epochs, %u units a lease, grace %u silence %u "
+        "ms%s\n",
         plan->seed, plan->n_servers, plan->n_lanes, plan->n_workers, (int)consistency->mode,
         consistency->bound, consistency->aggregate ? " aggregate" : "", consistency->n_backups,
-        plan->rows, plan->batch, plan->epochs, plan->units_per_lease, plan->grace_ms,
+        plan->rows, plan->parts, plan->batch, plan->epochs, plan->units_per_lease, plan->grace_ms,
         plan->silence_ms, plan->sparse ? ", sparse" : "");
     (void)fprintf(
         stderr,

@@ -18,6 +18,7 @@
 #define SIM_TABLES_MAX  16u
 #define SIM_MISHAPS_MAX 8u
 #define SIM_UNITS_MAX   256u /* Of the whole job, all epochs. */
+#define SIM_PARTS_MAX   128u
 
 enum sim_mishap_kind {
     SIM_WORKER_CRASHES,
@@ -58,7 +59,10 @@ struct sim_plan {
     uint64_t rows;
     uint32_t batch;
     uint32_t epochs;
-    uint32_t units_per_lease;
+    uint32_t units_per_lease; /* Over parts: none has more. */
+    uint32_t parts;           /* 0: rows are numbered. Else `rows` are those of all parts. */
+    uint32_t part_rows[SIM_PARTS_MAX]; /* Known to whoever reads them, and to nobody else. */
+    bool shuffle;                      /* The parts. */
     uint32_t n_tables;
     uint64_t table_floats[SIM_TABLES_MAX];
     bool sparse; /* One more table, of rows. */
@@ -84,8 +88,14 @@ static inline uint32_t sim_plan_tables(const struct sim_plan *plan)
     return plan->n_tables + (plan->sparse ? 1 : 0);
 }
 
-/** Units of the whole job, by the cut that the protocol describes. */
+/** Numbers for the units of the whole job, by the cut that the protocol describes. */
 uint32_t sim_plan_units(const struct sim_plan *plan);
+
+/** Units that there are: over parts not every number has one. */
+uint32_t sim_plan_real_units(const struct sim_plan *plan);
+
+/** Units of a lease, as its holder finds them. */
+uint32_t sim_plan_lease_units(const struct sim_plan *plan, const struct ps_lease *lease);
 
 /** Number in the job of a lease's unit; and which rows it holds, possibly none. */
 uint32_t sim_plan_unit(const struct sim_plan *plan, const struct ps_lease *lease, uint32_t unit,

@@ -149,8 +149,26 @@ static bool aggregated(const struct sim_worker *worker)
     return worker->options.plan->consistency.aggregate;
 }
 
+static bool over_parts(const struct sim_worker *worker)
+{
+    return worker->options.plan->parts > 0;
+}
+
+/* The rows of the units done, as whoever has done them knows. */
+static uint64_t rows_done(const struct sim_worker *worker)
+{
+    const struct sim_plan *plan = worker->options.plan;
+    uint64_t whole = (uint64_t)worker->unit * plan->batch;
+    uint64_t there = plan->part_rows[worker->lease.part];
+    return whole < there ? whole : there;
+}
+
 static void send_report(struct sim_worker *worker)
 {
+    if (over_parts(worker)) {
+        worker->report.lease_over = worker->over;
+        worker->report.lease_rows = rows_done(worker);
+    }
     worker->report.clock = worker->clock;
     worker->report.lease = worker->lease.id;
     worker->report.units_done = worker->unit;
@@ -199,6 +217,9 @@ static void pushed(struct ps_op *op)
     if (!worker->again) {
         worker->clock++;
         worker->unit++;
+        if (over_parts(worker) && worker->unit == worker->n_units) {
+            worker->over = sim_chance(worker->world, 500); /* Or it has not looked ahead. */
+        }
         send_report(worker);
     } else {
         worker->thought = true;
@@ -277,9 +298,11 @@ static void adopt(struct sim_worker *worker)
     }
     worker->lease = *lease;
     worker->unit = lease->units_done;
+    worker->over = false;
+    worker->n_units = sim_plan_lease_units(worker->options.plan, lease);
     worker->clock = worker->clock > lease->clock ? worker->clock : lease->clock;
     sim_trace(worker->world, worker->node, "lease", "id, unit", lease->id, lease->units_done);
-    for (uint32_t i = 0; i < lease->n_units; i++) {
+    for (uint32_t i = 0; i < worker->n_units; i++) {
         uint64_t first;
         uint32_t n_rows;
         uint32_t unit = sim_plan_unit(worker->options.plan, lease, i, &first, &n_rows);
@@ -303,7 +326,7 @@ static void unstage(struct sim_worker *worker)
         sim_ledger_ack(worker->options.ledger, unit, worker->node->number, worker->clock);
     }
     worker->clock = view->min_clock > worker->clock ? view->min_clock : worker->clock;
-    worker->unit = same ? view->lease.units_done : worker->lease.n_units;
+    worker->unit = same ? view->lease.units_done : worker->n_units;
     worker->report.staged_step = 0;
     worker->staged = false;
     worker->thought = false;
@@ -323,6 +346,16 @@ static bool over(struct sim_worker *worker)
     return worker->closing;
 }
 
+/* There is no unit behind the last: that ends a lease over parts, and is no step. */
+static void find_end(struct sim_worker *worker)
+{
+    if (over_parts(worker) && worker->lease.id != 0 && !worker->over &&
+        worker->unit >= worker->n_units) {
+        worker->over = true;
+        send_report(worker);
+    }
+}
+
 /* One move, if there is one to make. True: look again. */
 static bool move(struct sim_worker *worker)
 {
@@ -334,10 +367,12 @@ static bool move(struct sim_worker *worker)
     if (over(worker) || worker->pushing || worker->thinking || worker->staged) {
         return false;
     }
-    if (worker->lease.id == 0 || worker->unit >= worker->lease.n_units) {
+    if (worker->lease.id == 0 || worker->unit >= worker->n_units) {
+        find_end(worker);
         adopt(worker);
+        find_end(worker);
     }
-    if (worker->lease.id == 0 || worker->unit >= worker->lease.n_units || worker->pulling) {
+    if (worker->lease.id == 0 || worker->unit >= worker->n_units || worker->pulling) {
         return false;
     }
     if (worker->thought) {
@@ -402,15 +437,20 @@ static void table_defined(struct ps_op *op)
         worker->pull_tensors[i].table = worker->define[i].ret_table;
         worker->push_tensors[i].table = worker->define[i].ret_table;
     }
-    worker->job = (struct ps_job_def){.model = "stamps",
-                                      .data = "none",
-                                      .rows = plan->rows,
-                                      .batch = plan->batch,
-                                      .epochs = plan->epochs,
-                                      .workers = plan->n_workers,
-                                      .start_timeout_ms = plan->start_timeout_ms,
-                                      .consistency = plan->consistency,
-                                      .units_per_lease = plan->units_per_lease};
+    worker->job =
+        (struct ps_job_def){.model = "stamps",
+                            .data = "none",
+                            .setup = "{}",
+                            .rows = plan->parts > 0 ? 0 : plan->rows,
+                            .parts = plan->parts,
+                            .shuffle = plan->shuffle,
+                            .seed = plan->seed,
+                            .batch = plan->batch,
+                            .epochs = plan->epochs,
+                            .workers = plan->n_workers,
+                            .start_timeout_ms = plan->start_timeout_ms,
+                            .consistency = plan->consistency,
+                            .units_per_lease = plan->parts > 0 ? 0 : plan->units_per_lease};
     worker->define_job =
         (struct ps_define_job_op){.op = {.done = job_defined, .arg = worker}, .def = &worker->job};
     ps_session_define_job(worker->client, &worker->define_job);
@@ -465,6 +505,8 @@ static void live(struct sim_worker *worker)
     worker->report = (struct ps_worker_report){0};
     worker->view = (struct ps_view){0};
     worker->unit = 0;
+    worker->n_units = 0;
+    worker->over = false;
     worker->clock = 0;
     worker->weights_step = 0;
     worker->last_clock = 0;

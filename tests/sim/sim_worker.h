@@ -58,6 +58,8 @@ struct sim_worker {
     struct ps_lease lease; /* id 0: none yet. */
     struct ps_worker_report report;
     uint32_t unit;
+    uint32_t n_units; /* Of the lease; over parts nobody has told. */
+    bool over;        /* Over parts: the end was found. */
     uint64_t clock;
     uint64_t weights_step; /* 1 + step that `weights` are for; 0: none. */
     uint64_t last_clock;   /* Min clock of the last pull: never falls. */
