@@ -1,9 +1,10 @@
 /*
  * fuzz_coord.c — what members may say to a coordinator, through its real handlers.
  *
- * First byte: how far the cluster is. Then events: u8 kind, u16 length, bytes. Kinds 0 to 7 are the
- * unary methods in the order of `methods`, 8 is a report on a worker's stream, 9 one on a stream of
- * nobody's, 10 lets time pass, 11 opens that stream anew. Sessions have ids 1, 2, 3 and then zeros.
+ * First byte: how far the cluster is, and its job. Then events: u8 kind, u16 length, bytes. Kinds
+ * 0 to 7 are the unary methods in the order of `methods`, 8 is a report on a worker's stream, 9 one
+ * on a stream of nobody's, 10 lets time pass, 11 opens that stream anew. Sessions have ids 1, 2, 3
+ * and then zeros.
  */
 #include <string.h>
 
@@ -16,6 +17,7 @@
 
 #define EVENTS_MAX 64u
 #define SESSIONS   3u /* Server, worker, worker. */
+#define PARTS      4u
 
 enum kind {
     EVENT_REPORT = 8,
@@ -159,7 +161,7 @@ static void acknowledge(uint8_t *id)
     report(&rig.streams[0], bytes, ps__v1__attend_report__pack(&message, bytes));
 }
 
-static void define_job(uint8_t *id, bool aggregate)
+static void define_job(uint8_t *id, bool aggregate, bool parts)
 {
     static char name[] = "n";
     Ps__V1__Consistency consistency = PS__V1__CONSISTENCY__INIT;
@@ -170,11 +172,13 @@ static void define_job(uint8_t *id, bool aggregate)
     consistency.aggregate = aggregate;
     job.model = name;
     job.data = name;
-    job.rows = 40;
+    job.rows = parts ? 0 : 40;
+    job.parts = parts ? PARTS : 0;
+    job.shuffle = parts;
     job.batch = 5;
     job.epochs = 2;
     job.workers = 2;
-    job.units_per_lease = 2;
+    job.units_per_lease = parts ? 0 : 2;
     job.consistency = &consistency;
     request.session = (ProtobufCBinaryData){.len = 16, .data = id};
     request.definition = &job;
@@ -200,7 +204,7 @@ static void build(uint8_t how_far)
         }
     }
     if (how_far % 4 == 3) {
-        define_job(ids[1], how_far >= 128);
+        define_job(ids[1], how_far >= 128, how_far >= 64 && how_far < 128);
     }
 }
 
@@ -260,7 +264,9 @@ static void check(void)
 {
     const struct ps_coord_core *core = &rig.coord->core;
     PS_ASSERT(core->min_clock >= rig.min_clock);
-    PS_ASSERT(core->min_clock <= 64); /* There are 16 units: nobody can have done more. */
+    bool parts = core->has_job && core->pool.plan.uncounted; /* Else there are 16 units, */
+    uint64_t most = parts ? (uint64_t)PS_PART_UNITS_MAX * core->pool.plan.n_leases : 64;
+    PS_ASSERT(core->min_clock <= most); /*   and nobody can have done more. */
     rig.min_clock = core->min_clock;
     PS_ASSERT(core->catalogue_version <= PS_TABLES_MAX);
 }

@@ -230,6 +230,7 @@ static void on_message(void *arg, struct ps_msg *msg)
         member->lease_clock = state->lease->clock;
         member->units = state->lease->units;
         member->units_done = state->lease->units_done;
+        member->part = state->lease->part;
     }
     (void)strncpy(member->reason, state->reason, sizeof(member->reason) - 1);
     bool news = state->placement != NULL || state->catalogue != NULL || state->sessions != NULL ||

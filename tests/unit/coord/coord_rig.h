@@ -36,7 +36,7 @@ struct rig_member {
     Ps__V1__JobState job;
     bool fenced;
     uint64_t lease, lease_clock;
-    uint32_t units, units_done;
+    uint32_t units, units_done, part;
     uint64_t key_seed;         /* As Join said. */
     Ps__V1__RowStats *rows[4]; /* A server's, in its reports. */
     size_t n_rows;
@@ -76,6 +76,7 @@ Suite *suite_foreign(void);
 Suite *suite_coord(void);
 Suite *suite_hostile(void);
 Suite *suite_rows(void);
+Suite *suite_parts(void);
 
 /** A coordinator for `n_servers` servers over `store`, which the rig then owns. */
 void rig_start(struct rig *rig, struct ps_store *store, uint32_t n_servers);

@@ -1,4 +1,5 @@
 /* main_shell.c — every suite of the coordinator's shell. */
 #include "coord_rig.h"
 
-PS_TEST_MAIN(suite_store, suite_define, suite_coord, suite_foreign, suite_hostile, suite_rows)
+PS_TEST_MAIN(suite_store, suite_define, suite_coord, suite_foreign, suite_hostile, suite_rows,
+             suite_parts)

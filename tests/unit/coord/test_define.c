@@ -142,6 +142,8 @@ static void twist_job(int i, Ps__V1__JobDefinition *job)
     case 9: job->consistency->mode = PS__V1__CONSISTENCY_MODE__ASP; break;
     case 10: job->consistency->bound = 3; break;
     case 11: job->consistency->aggregate = false; break;
+    case 12: job->parts = 3; break;
+    case 13: job->setup = table_name; break;
     default: job->consistency->backups = 2; break;
     }
 }
@@ -158,6 +160,8 @@ static const char *const job_fields[] = {"model",
                                          "consistency",
                                          "staleness bound",
                                          "aggregate",
+                                         "parts",
+                                         "setup",
                                          "backups"};
 
 START_TEST(the_field_in_which_jobs_differ_is_named)
