@@ -143,6 +143,7 @@ static void send_state(struct fake_cluster *cluster, bool whole, const struct fa
         lent.first_row = lease->first_row;
         lent.unit_rows = lease->unit_rows;
         lent.stride = lease->stride;
+        lent.part = lease->part;
         state.has_lease = lease->id != 0;
         state.lease = lease->id != 0 ? &lent : NULL;
         state.job = (Ps__V1__JobState)lease->job;
@@ -208,6 +209,8 @@ static void heard(void *arg, const struct ps_msg *msg)
         cluster->last_clock = report->worker->clock;
         cluster->last_lease = report->worker->lease;
         cluster->last_units_done = report->worker->units_done;
+        cluster->last_lease_over = report->worker->lease_over;
+        cluster->last_lease_rows = report->worker->lease_rows;
         note_worker(cluster, report->worker);
     }
     ps__v1__attend_report__free_unpacked(report, NULL);
@@ -314,8 +317,17 @@ static void describe(struct fake_cluster *cluster, struct fake_call *call)
     char model[] = "mlp";
     Ps__V1__JobDefinition job = PS__V1__JOB_DEFINITION__INIT;
     job.model = model;
-    job.rows = 60000;
+    char setup[] = "{\"model\":1}";
+    job.parts = 7;
+    job.setup = setup;
     answer.definition = &job;
+    answer.rows = 60000;
+    Ps__V1__EpochProgress epoch = PS__V1__EPOCH_PROGRESS__INIT;
+    Ps__V1__EpochProgress *epochs[] = {&epoch};
+    epoch.leases = 7;
+    epoch.leases_done = 5;
+    answer.epochs = epochs;
+    answer.n_epochs = 1;
     answer.job = PS__V1__JOB_STATE__RUNNING;
     answer_message(call, &answer.base);
 }
@@ -327,6 +339,8 @@ static void define_job(struct fake_cluster *cluster, struct fake_call *call)
         ps__v1__define_job_request__unpack(NULL, call->msg->n_bytes, bytes);
     PS_ASSERT(define != NULL && define->definition != NULL);
     cluster->job_mode = (uint32_t)define->definition->consistency->mode;
+    cluster->job_parts = define->definition->parts;
+    cluster->setup_bytes = strlen(define->definition->setup);
     ps__v1__define_job_request__free_unpacked(define, NULL);
     free(bytes);
     Ps__V1__JobDefinition job;

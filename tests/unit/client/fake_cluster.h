@@ -111,6 +111,8 @@ struct fake_cluster {
     uint64_t last_clock;
     uint64_t last_lease;
     uint32_t last_units_done;
+    bool last_lease_over;
+    uint64_t last_lease_rows;
     uint64_t last_term;
     uint64_t last_staged_step; /* And of it: */
     uint32_t last_staged_rows;
@@ -124,7 +126,9 @@ struct fake_cluster {
     float beta1;        /*   with its numbers. */
     float beta2;
     float epsilon;
-    uint32_t job_mode; /* Consistency, as the last DefineJob said. */
+    uint32_t job_mode;  /* Consistency, as the last DefineJob said, */
+    uint32_t job_parts; /*   with so many parts */
+    size_t setup_bytes; /*   and so long a setup. */
     char shutdown_reason[64];
     uint32_t n_shutdowns;
 
@@ -164,6 +168,7 @@ struct fake_lease {
     uint64_t first_row;
     uint32_t unit_rows;
     uint64_t stride;
+    uint32_t part;
     int job;
     bool fenced;
     uint8_t cluster; /* With fenced: first byte of the coordinator's cluster id; 0: not said. */

@@ -15,5 +15,6 @@ Suite *suite_rows(void);
 /* Of test_library: real time, but nothing waits for it. */
 Suite *suite_library(void);
 Suite *suite_units(void);
+Suite *suite_unit_parts(void);
 
 #endif

@@ -216,7 +216,7 @@ START_TEST(a_look_at_the_cluster_outlives_the_client)
     ck_assert_int_eq(look->job, PS_JOB_RUNNING);
     ck_assert(look->has_definition);
     ck_assert_str_eq(look->definition.model, "mlp");
-    ck_assert_uint_eq(look->definition.rows, 60000);
+    ck_assert_uint_eq(look->rows, 60000);
     ck_assert_uint_eq(look->n_servers, 2);
     ck_assert_uint_eq(look->n_tables, 1);
     ck_assert_str_eq(look->tables[0].name, "w");
@@ -538,4 +538,4 @@ Suite *suite_library(void)
     return suite;
 }
 
-PS_TEST_MAIN(suite_library, suite_units)
+PS_TEST_MAIN(suite_library, suite_units, suite_unit_parts)
