@@ -103,6 +103,13 @@ static double elements(const Ps__V1__TableDefinition *definition)
 
 /* ---- For people ---------------------------------------------------------------------------- */
 
+static double percent_done(const struct ps_progress *progress)
+{
+    return progress->rows_total > 0
+               ? 100.0 * (double)progress->rows_done / (double)progress->rows_total
+               : 0.0; /* Over parts nobody knows before the first is finished. */
+}
+
 static void print_job(const Ps__V1__DescribeReply *describe)
 {
     char text[TEXT_BYTES];
@@ -126,10 +133,10 @@ static void print_job(const Ps__V1__DescribeReply *describe)
         ps_outcome_progress(cluster, &progress);
     }
     ps_cluster_free(cluster);
-    if (progress.rows_total > 0) {
-        (void)printf("progress     epoch %" PRIu64 " of %" PRIu64 ", %.1f %% of all rows",
-                     progress.epoch + 1, progress.n_epochs,
-                     100.0 * (double)progress.rows_done / (double)progress.rows_total);
+    if (progress.n_epochs > 0) {
+        (void)printf("progress     epoch %" PRIu64 " of %" PRIu64 ", %.1f %% of all %s",
+                     progress.epoch + 1, progress.n_epochs, percent_done(&progress),
+                     definition->parts > 0 ? "parts" : "rows");
         if (!isnan(progress.loss)) {
             (void)printf(", loss %.4f", progress.loss);
         }
@@ -357,7 +364,8 @@ bool psctl_status_json(const Ps__V1__DescribeReply *describe)
     if (describe->definition != NULL) {
         (void)cJSON_AddStringToObject(json, "model", describe->definition->model);
         add_count(json, "epochs", describe->definition->epochs);
-        add_count(json, "rows", describe->definition->rows);
+        add_count(json, "rows", describe->rows);
+        add_count(json, "parts", describe->definition->parts);
     }
     cJSON *members = cJSON_AddArrayToObject(json, "members");
     for (size_t i = 0; i < describe->n_members; i++) {

@@ -38,11 +38,18 @@ void ps_outcome_workers(const struct ps_cluster *cluster, struct ps_outcome_work
     }
 }
 
+/* Over parts nobody knows how many units there are. */
+static bool complete(const struct ps_epoch_progress *epoch)
+{
+    return epoch->units > 0 ? epoch->units_done == epoch->units
+                            : epoch->leases_done == epoch->leases;
+}
+
 /* The epoch that is being trained, or the last one. */
 static const struct ps_epoch_progress *epoch_now(const struct ps_cluster *cluster)
 {
     for (size_t i = 0; i < cluster->n_epochs; i++) {
-        if (cluster->epochs[i].units_done < cluster->epochs[i].units) {
+        if (!complete(&cluster->epochs[i])) {
             return &cluster->epochs[i];
         }
     }
@@ -61,20 +68,42 @@ static uint32_t epochs_not_shown(const struct ps_cluster *cluster)
     return cluster->n_epochs > 0 ? cluster->epochs[0].epoch : 0;
 }
 
+/* Over parts the rows of an epoch are known when it is complete; before, its units tell about. */
+static double epoch_rows(const struct ps_cluster *cluster, const struct ps_epoch_progress *epoch)
+{
+    if (complete(epoch)) {
+        return (double)cluster->rows;
+    }
+    return epoch->units > 0
+               ? (double)cluster->rows * (double)epoch->units_done / (double)epoch->units
+               : (double)epoch->units_done * (double)cluster->definition.batch;
+}
+
 static double rows_done(const struct ps_cluster *cluster)
 {
     if (!cluster->has_definition) {
         return 0.0;
     }
-    double done = (double)cluster->definition.rows * (double)epochs_not_shown(cluster);
+    double done = (double)cluster->rows * (double)epochs_not_shown(cluster);
     for (size_t i = 0; i < cluster->n_epochs; i++) {
-        const struct ps_epoch_progress *epoch = &cluster->epochs[i];
-        if (epoch->units > 0) {
-            done +=
-                (double)cluster->definition.rows * (double)epoch->units_done / (double)epoch->units;
-        }
+        done += epoch_rows(cluster, &cluster->epochs[i]);
     }
     return done;
+}
+
+/* Over parts as many rows as there will be if the leases still to come are like those done. */
+static double rows_total(const struct ps_cluster *cluster)
+{
+    double n_epochs = (double)cluster->definition.epochs;
+    double n_done = (double)epochs_not_shown(cluster);
+    if (cluster->definition.parts == 0) {
+        return (double)cluster->rows * n_epochs;
+    }
+    for (size_t i = 0; i < cluster->n_epochs; i++) {
+        const struct ps_epoch_progress *epoch = &cluster->epochs[i];
+        n_done += (double)epoch->leases_done / (double)cluster->definition.parts;
+    }
+    return n_done > 0.0 ? rows_done(cluster) * n_epochs / n_done : 0.0;
 }
 
 void ps_outcome_progress(const struct ps_cluster *cluster, struct ps_progress *progress)
@@ -87,7 +116,7 @@ void ps_outcome_progress(const struct ps_cluster *cluster, struct ps_progress *p
     const struct ps_epoch_progress *epoch = epoch_now(cluster);
     progress->epoch = epoch != NULL ? epoch->epoch : 0;
     progress->n_epochs = cluster->definition.epochs;
-    progress->rows_total = cluster->definition.rows * cluster->definition.epochs;
+    progress->rows_total = (uint64_t)rows_total(cluster);
     progress->rows_done = (uint64_t)rows_done(cluster);
     progress->loss = mean_loss(epoch);
     struct ps_outcome_workers workers;
@@ -102,7 +131,7 @@ static void report_job(const struct ps_cluster *cluster, struct ps_report *repor
     report->epochs = epochs_not_shown(cluster);
     for (size_t i = 0; i < cluster->n_epochs; i++) {
         const struct ps_epoch_progress *epoch = &cluster->epochs[i];
-        report->epochs += epoch->units_done == epoch->units ? 1 : 0;
+        report->epochs += complete(epoch) ? 1 : 0;
         if (epoch->loss_rows > 0) {
             report->train_loss = mean_loss(epoch);
         }
@@ -111,6 +140,9 @@ static void report_job(const struct ps_cluster *cluster, struct ps_report *repor
     report->wall_s = (double)cluster->running_us / 1e6;
     if (cluster->has_definition && cluster->running_us > 0) {
         report->examples_per_s = rows_done(cluster) / report->wall_s;
+    }
+    if (cluster->definition.parts > 0) {
+        report->rows_train = cluster->rows;
     }
     report->rows_trained_min = cluster->rows_trained_min;
     report->rows_trained_max = cluster->rows_trained_max;
