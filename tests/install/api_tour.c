@@ -321,6 +321,14 @@ static void readers_do_not_wait(void)
     printf("reader: ok\n");
 }
 
+/* As long as it may be: the cluster keeps it and does not look at it. */
+static const char *long_setup(void)
+{
+    static char setup[PS_SETUP_BYTES_MAX + 1];
+    memset(setup, 's', PS_SETUP_BYTES_MAX);
+    return setup;
+}
+
 /* A whole job of UNITS rows, without weights, by hand: leases, reports, the end. */
 static void lease_and_report(struct ps_client *client)
 {
@@ -332,6 +340,7 @@ static void lease_and_report(struct ps_client *client)
     job.epochs = 1;
     job.workers = 1;
     job.consistency.mode = PS_CONSISTENCY_ASP;
+    job.setup = long_setup();
     CHECK(ps_client_define_job(client, &job, &words) == PS_OK);
     CHECK(ps_client_define_job(client, &job, &words) == PS_OK);
     job.rows = UNITS + 1;
@@ -383,6 +392,7 @@ static void describe(struct ps_client *client)
     CHECK(memcmp(&cluster->cluster_id, &view.cluster_id, sizeof(view.cluster_id)) == 0);
     CHECK(cluster->job == PS_JOB_DONE && cluster->has_definition);
     CHECK(cluster->definition.rows == UNITS && strcmp(cluster->definition.model, "tour") == 0);
+    CHECK(cluster->rows == UNITS && strcmp(cluster->definition.setup, long_setup()) == 0);
     CHECK(cluster->rows_trained_min == 1 && cluster->rows_trained_max == 1);
     CHECK(cluster->n_epochs == 1 && cluster->epochs[0].units_done == UNITS);
     bool found_table = false;

@@ -18,7 +18,7 @@ BUILD = os.environ.get("PS_INSTALL_BUILD", "build")
 SANITIZE = os.environ.get("PS_INSTALL_SANITIZE", "none")
 COMPILER = os.environ.get("PS_INSTALL_COMPILER", "gcc")  # What the build under test was made with.
 
-PROGRAMS = ("push_pull", "custom_model", "monitor", "api_tour")
+PROGRAMS = ("push_pull", "custom_model", "part_sums", "monitor", "api_tour")
 HEADERS = ("ps/client.h", "ps/types.h", "ps/status.h")
 
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-pedantic", "-Werror"]

@@ -90,12 +90,14 @@ static void print_progress(const struct ps_cluster *cluster)
            (double)cluster->running_us / 1e6);
     if (cluster->has_definition) {
         printf("  %s on %s, %" PRIu64 " rows, %" PRIu32 " a step\n", cluster->definition.model,
-               cluster->definition.data, cluster->definition.rows, cluster->definition.batch);
+               cluster->definition.data, cluster->rows, cluster->definition.batch);
     }
     for (size_t i = 0; i < cluster->n_epochs; i++) {
         const struct ps_epoch_progress *epoch = &cluster->epochs[i];
-        printf("  epoch %" PRIu32 "  %" PRIu64 " of %" PRIu64 " units", epoch->epoch + 1,
-               epoch->units_done, epoch->units);
+        bool known = epoch->units > 0; /* Of a job over parts only the leases are counted. */
+        printf("  epoch %" PRIu32 "  %" PRIu64 " of %" PRIu64 " %s", epoch->epoch + 1,
+               known ? epoch->units_done : epoch->leases_done, known ? epoch->units : epoch->leases,
+               known ? "units" : "parts");
         if (epoch->loss_rows > 0) {
             printf("  loss %.4f", epoch->loss_sum / (double)epoch->loss_rows);
         }

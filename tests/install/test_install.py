@@ -186,11 +186,14 @@ class Cluster(ps_test.Case):
         self.assertNotIn("Sanitizer", done[2])
         return done
 
-    def members(self, address):
+    def status(self, address):
         status, stdout, stderr = ps_test.run("status", "--coordinator", address, "--json",
                                              program=prefix.program("psctl"))
         self.assertEqual(status, 0, stderr)
-        return json.loads(stdout)["members"]
+        return json.loads(stdout)
+
+    def members(self, address):
+        return self.status(address)["members"]
 
     def assert_failed(self, name, done):
         """It ended with 1 and one clear line."""
@@ -236,6 +239,39 @@ class Runs(Cluster):
         self.assertRegex(last, r"worker +custom ")
         self.assertRegex(last, r"server +server-1 +live .*127\.0\.0\.1:\d+\n")
         self.assertRegex(last, r"custom\.weight +sgd +8  8\n")
+
+    def make_parts(self, counts):
+        """Files of so many lines each, and the sum of all."""
+        names, total = [], 0
+        for part, n in enumerate(counts):
+            names.append(os.path.join(self.folder, f"part-{part}"))
+            lines = [(part + 3 * i) % 11 for i in range(n)]
+            total += sum(lines)
+            with open(names[-1], "w", encoding="utf-8") as stream:
+                stream.writelines(f"{line}\n" for line in lines)
+        return names, total
+
+    def test_files_of_unknown_length_are_added_up_though_a_worker_is_killed(self):
+        address, _ = self.start_servers(2, "--silence", "2s", "--grace", "1s")
+        counts = [100, 0, 301, 1, 3, 200, 0, 299, 150, 2, 250, 180]  # Some are empty.
+        names, total = self.make_parts(counts)
+        killed, *others = [self.start_program("part_sums", address, 3, *names) for _ in range(3)]
+        killed.wait_line(r"^part \d+ unit \d+$", stdout=True, timeout=PATIENCE_S)
+        killed.process.kill()
+        for worker in others:
+            self.assertEqual(worker.wait(PATIENCE_S), 0, worker.text())
+            last = worker.stdout.splitlines()[-1]
+            self.assertEqual(last, f'sum {total:g} of {sum(counts)} lines, {{"lines": "numbers"}}')
+        described = self.status(address)
+        self.assertEqual(described["sessions_lost"], 1)
+        self.assertEqual((described["parts"], described["rows"]), (len(counts), sum(counts)))
+        self.assertEqual((described["rows_trained_min"], described["rows_trained_max"]), (3, 3))
+        units = 3 * sum(-(-n // 3) for n in counts)
+        self.assertEqual(described["steps"], units)
+        status, stdout, stderr = self.run_program("monitor", address, "--once")
+        self.assertEqual((status, stderr), (0, ""))
+        self.assertIn(f"sums on numbers in files, {sum(counts)} rows", stdout)
+        self.assertIn("epoch 3  12 of 12 parts  loss 0", stdout)
 
     def test_the_monitor_looks_once_and_ends(self):
         address, _ = self.start_servers()
@@ -296,7 +332,8 @@ class Failures(Cluster):
 
     def test_bad_usage_is_told(self):
         for name, args in (("monitor", []), ("monitor", ["a:1", "--twice"]), ("api_tour", []),
-                           ("custom_model", ["a:1", "0"]), ("custom_model", ["a:1", "2x"])):
+                           ("custom_model", ["a:1", "0"]), ("custom_model", ["a:1", "2x"]),
+                           ("part_sums", ["a:1", "2"])):
             with self.subTest(name=name, args=args):
                 status, _, stderr = self.run_program(name, *args)
                 self.assertEqual(status, 2)
