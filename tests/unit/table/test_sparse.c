@@ -505,9 +505,8 @@ START_TEST(saved_rows_put_into_another_table_make_it_equal)
         struct ps_sparse_row row = ps_sparse_view_row(view, i);
         ck_assert_int_eq(ps_sparse_put(copy, &row), PS_OK);
     }
-    struct ps_sparse_rest rest = {.clock = sparse->clock,
-                                  .aged = sparse->admit.aged,
-                                  .counts = sparse->admit.counts};
+    struct ps_sparse_rest rest = {
+        .clock = sparse->clock, .aged = sparse->admit.aged, .counts = sparse->admit.counts};
     ps_sparse_put_rest(copy, &rest);
     ps_sparse_view_drop(view);
 
