@@ -44,3 +44,10 @@ void ps_init_fill(const struct ps_init *init, uint64_t table, uint64_t first_ind
     case PS_INIT_NORMAL: fill_normal(init, table, first_index, out, n); break;
     }
 }
+
+void ps_init_row(const struct ps_init *init, uint64_t table, uint64_t key, float *out, size_t width)
+{
+    struct ps_init row = *init;
+    row.seed = ps_rng_at(init->seed, table, key);
+    ps_init_fill(&row, 0, 0, out, width);
+}

@@ -25,4 +25,11 @@ bool ps_init_valid(const struct ps_init *init);
 void ps_init_fill(const struct ps_init *init, uint64_t table, uint64_t first_index, float *out,
                   size_t n);
 
+/**
+ * First weights of the row of `key` in sparse table `table`, into `out` [width]: a function of
+ * (seed, table, key), wherever the row is.
+ */
+void ps_init_row(const struct ps_init *init, uint64_t table, uint64_t key, float *out,
+                 size_t width);
+
 #endif

@@ -190,9 +190,7 @@ static bool expired(const struct ps_sparse *sparse, const float *row)
 /* First weights of a key, wherever it lives. */
 static void init_weights(const struct ps_sparse *sparse, uint64_t key, float *weights)
 {
-    struct ps_init init = sparse->spec.init;
-    init.seed = ps_rng_at(init.seed, sparse->spec.id, key);
-    ps_init_fill(&init, 0, 0, weights, sparse->spec.width);
+    ps_init_row(&sparse->spec.init, sparse->spec.id, key, weights, sparse->spec.width);
 }
 
 void ps_sparse_gather(const struct ps_sparse *sparse, const uint64_t *keys, uint32_t n, float *out)

@@ -49,6 +49,25 @@ START_TEST(tables_and_seeds_get_different_values)
 }
 END_TEST
 
+START_TEST(a_row_is_a_function_of_seed_table_and_key)
+{
+    struct ps_init init = {.kind = PS_INIT_NORMAL, .scale = 1.0f, .seed = 1};
+    float row[8];
+    float other[8];
+    float longer[9];
+    ps_init_row(&init, 3, UINT64_MAX, row, 8);
+    ps_init_row(&init, 3, UINT64_MAX, longer, 9);
+    ck_assert_mem_eq(row, longer, sizeof(row));
+    ps_init_row(&init, 4, UINT64_MAX, other, 8);
+    ck_assert_mem_ne(row, other, sizeof(row));
+    ps_init_row(&init, 3, 0, other, 8);
+    ck_assert_mem_ne(row, other, sizeof(row));
+    init.seed = 2;
+    ps_init_row(&init, 3, UINT64_MAX, other, 8);
+    ck_assert_mem_ne(row, other, sizeof(row));
+}
+END_TEST
+
 /* Means of N values: 5 standard errors on either side; the seed is fixed, so this cannot flake. */
 START_TEST(values_have_the_promised_mean_spread_and_range)
 {
@@ -122,6 +141,7 @@ Suite *suite_init(void)
     tcase_add_loop_test(tcase, values_do_not_depend_on_how_a_table_is_cut, 0,
                         (int)PS_ARRAY_LEN(inits));
     tcase_add_test(tcase, tables_and_seeds_get_different_values);
+    tcase_add_test(tcase, a_row_is_a_function_of_seed_table_and_key);
     tcase_add_loop_test(tcase, values_have_the_promised_mean_spread_and_range, 0,
                         (int)PS_ARRAY_LEN(inits));
     tcase_add_test(tcase, an_initialiser_without_a_usable_scale_is_not_valid);
