@@ -135,6 +135,59 @@ static enum ps_status disk_replace(struct ps_disk *base, const char *path, const
     return status == PS_OK ? PS_OK : ps_wrap(err, status, "replace '%s'", path);
 }
 
+enum ps_status ps_replacing_begin(struct ps_replacing *replacing, const char *path,
+                                  struct ps_error *err)
+{
+    *replacing = (struct ps_replacing){.path = path, .fd = -1};
+    enum ps_status status = temp_beside(path, replacing->temp, err);
+    if (status == PS_OK) {
+        replacing->fd = open(replacing->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+        status = replacing->fd < 0 ? failed(err, "open temporary file") : PS_OK;
+    }
+    return status == PS_OK ? PS_OK : ps_wrap(err, status, "replace '%s'", path);
+}
+
+enum ps_status ps_replacing_write(struct ps_replacing *replacing, uint64_t at, const void *data,
+                                  size_t n_bytes, struct ps_error *err)
+{
+    const uint8_t *from = data;
+    while (n_bytes > 0) {
+        ssize_t n = pwrite(replacing->fd, from, n_bytes, (off_t)at);
+        if (n < 0 && errno != EINTR) {
+            enum ps_status status = failed(err, "write");
+            return ps_wrap(err, status, "replace '%s'", replacing->path);
+        }
+        if (n > 0) {
+            from += n;
+            at += (uint64_t)n;
+            n_bytes -= (size_t)n;
+        }
+    }
+    return PS_OK;
+}
+
+enum ps_status ps_replacing_finish(struct ps_replacing *replacing, struct ps_error *err)
+{
+    const char *path = replacing->path;
+    enum ps_status status = fsync(replacing->fd) < 0 ? failed(err, "fsync") : PS_OK;
+    if (status == PS_OK && rename(replacing->temp, path) < 0) {
+        status = failed(err, "rename");
+    }
+    if (status != PS_OK) {
+        ps_replacing_cancel(replacing);
+        return ps_wrap(err, status, "replace '%s'", path);
+    }
+    (void)close(replacing->fd); /* Synced. */
+    status = sync_folder_of(&posix_calls, path, err);
+    return status == PS_OK ? PS_OK : ps_wrap(err, status, "replace '%s'", path);
+}
+
+void ps_replacing_cancel(struct ps_replacing *replacing)
+{
+    (void)close(replacing->fd);
+    (void)unlink(replacing->temp); /* Best effort. */
+}
+
 static enum ps_status disk_read(struct ps_disk *base PS_UNUSED, const char *path,
                                 size_t n_bytes_max, uint8_t **ret, size_t *ret_n_bytes,
                                 struct ps_error *err)

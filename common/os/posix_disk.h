@@ -7,7 +7,9 @@
  * whole, and the last one stays. A process that is killed meanwhile leaves its own. The system
  * calls that write stand in a table, so that a test can refuse each of them once.
  */
+#include <limits.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <sys/types.h>
 
@@ -40,6 +42,29 @@ const struct ps_file_calls *ps_posix_file_calls(void);
  * @return as replacing
  */
 PS_MUST_CHECK enum ps_status ps_posix_disk_try(const char *path, struct ps_error *err);
+
+/** A file that is written piece by piece, in any order, and then put at `path` as a whole. */
+struct ps_replacing {
+    const char *path; /* Borrowed. */
+    int fd;
+    char temp[PATH_MAX];
+};
+
+/** Begin. On failure there is nothing to cancel. @return as replacing */
+PS_MUST_CHECK enum ps_status ps_replacing_begin(struct ps_replacing *replacing, const char *path,
+                                                struct ps_error *err);
+
+/** Write `n_bytes` at the place `at`. */
+PS_MUST_CHECK enum ps_status ps_replacing_write(struct ps_replacing *replacing, uint64_t at,
+                                                const void *data, size_t n_bytes,
+                                                struct ps_error *err);
+
+/** Sync and rename. Success or not, it is over; on failure `path` is as before. */
+PS_MUST_CHECK enum ps_status ps_replacing_finish(struct ps_replacing *replacing,
+                                                 struct ps_error *err);
+
+/** Take the temporary file away. */
+void ps_replacing_cancel(struct ps_replacing *replacing);
 
 /** One with other calls, for tests. */
 void ps_posix_disk_init(struct ps_posix_disk *disk, const struct ps_file_calls *calls);

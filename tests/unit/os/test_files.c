@@ -22,6 +22,7 @@
 #include "os/memory.h"
 #include "os/posix_disk.h"
 #include "os/random.h"
+#include "os/spill.h"
 #include "unit/os/suites.h"
 
 static char folder[] = "/tmp/ps-test-os-XXXXXX";
@@ -131,6 +132,69 @@ START_TEST(a_replaced_file_is_the_old_or_the_new_one)
     expect_content(new_text, new_text);
     ck_assert_int_gt(fail_at, 9); /* It did walk: open, 5 writes, fsync, rename, open, fsync. */
     remove_folder();
+}
+END_TEST
+
+static void put_text(const char *text)
+{
+    ck_assert_int_eq(
+        ps_disk_replace(ps_posix_disk(), path, (const uint8_t *)text, strlen(text), NULL), PS_OK);
+}
+
+START_TEST(a_file_written_in_pieces_is_there_as_a_whole_or_not_at_all)
+{
+    struct ps_replacing replacing;
+    make_folder();
+    put_text("old");
+    ck_assert_int_eq(ps_replacing_begin(&replacing, path, NULL), PS_OK);
+    ck_assert_int_eq(ps_replacing_write(&replacing, 4, "content", 7, NULL), PS_OK);
+    ck_assert_int_eq(ps_replacing_write(&replacing, 0, "new ", 4, NULL), PS_OK);
+    expect_content("old", "old");
+    ck_assert_int_eq(ps_replacing_finish(&replacing, NULL), PS_OK);
+    expect_content("new content", "new content");
+    ck_assert_int_eq(ps_replacing_begin(&replacing, path, NULL), PS_OK);
+    ck_assert_int_eq(ps_replacing_write(&replacing, 0, "third", 5, NULL), PS_OK);
+    ps_replacing_cancel(&replacing);
+    expect_content("new content", "new content");
+    remove_folder();
+}
+END_TEST
+
+START_TEST(a_file_in_pieces_has_no_place_in_a_missing_folder_or_on_a_device)
+{
+    struct ps_replacing replacing;
+    struct ps_error err = {0};
+    ck_assert_int_eq(ps_replacing_begin(&replacing, "/nowhere/file", &err), PS_ERR_IO);
+    ck_assert_ptr_nonnull(strstr(err.text, "replace '/nowhere/file'"));
+    ck_assert_int_eq(ps_replacing_begin(&replacing, "/dev/null", &err), PS_ERR_INVALID);
+    /* The folder went away meanwhile. */
+    make_folder();
+    ck_assert_int_eq(ps_replacing_begin(&replacing, path, &err), PS_OK);
+    ck_assert_int_eq(unlink(replacing.temp), 0);
+    ck_assert_int_eq(rmdir(folder), 0);
+    ck_assert_int_eq(ps_replacing_finish(&replacing, &err), PS_ERR_IO);
+}
+END_TEST
+
+START_TEST(a_spill_is_read_as_it_was_written_and_has_no_name)
+{
+    struct ps_spill spill;
+    struct ps_file_view view;
+    struct ps_error err = {0};
+    make_folder();
+    ck_assert_int_eq(ps_spill_open(&spill, folder, NULL), PS_OK);
+    ck_assert_int_eq(ps_spill_map(&spill, &view, NULL), PS_OK);
+    ck_assert_uint_eq(view.n_bytes, 0);
+    ck_assert_int_eq(ps_spill_add(&spill, "abc", 3, NULL), PS_OK);
+    ck_assert_int_eq(ps_spill_add(&spill, "defg", 4, NULL), PS_OK);
+    ck_assert_int_eq(ps_spill_map(&spill, &view, NULL), PS_OK);
+    ck_assert_uint_eq(view.n_bytes, 7);
+    ck_assert_mem_eq(view.data, "abcdefg", 7);
+    ps_file_unmap(&view);
+    remove_folder(); /* Though the spill is open. */
+    ps_spill_close(&spill);
+    ck_assert_int_eq(ps_spill_open(&spill, "/nowhere", &err), PS_ERR_IO);
+    ck_assert_ptr_nonnull(strstr(err.text, "'/nowhere'"));
 }
 END_TEST
 
@@ -358,6 +422,9 @@ Suite *suite_files(void)
     Suite *suite = suite_create("files");
     TCase *tcase = tcase_create("files");
     tcase_add_test(tcase, a_replaced_file_is_the_old_or_the_new_one);
+    tcase_add_test(tcase, a_file_written_in_pieces_is_there_as_a_whole_or_not_at_all);
+    tcase_add_test(tcase, a_file_in_pieces_has_no_place_in_a_missing_folder_or_on_a_device);
+    tcase_add_test(tcase, a_spill_is_read_as_it_was_written_and_has_no_name);
     tcase_add_test(tcase, a_file_that_several_replace_at_once_is_that_of_one_of_them);
     tcase_add_test(tcase, a_device_is_not_replaced_by_a_file);
     tcase_add_test(tcase, read_and_map_see_the_same_bytes);
