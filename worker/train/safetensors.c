@@ -9,6 +9,7 @@
 #include <cjson/cJSON.h>
 
 #include "base/assert.h"
+#include "base/attr.h"
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/shape.h"
@@ -18,6 +19,24 @@
 #define LENGTH_BYTES 8u
 #define PADDING      8u     /* Data begin at a multiple, so that they can be mapped. */
 #define EXACT_MAX    0x1p53 /* JSON numbers are doubles: whole numbers are exact up to here. */
+
+static const struct type {
+    const char *name;
+    size_t n_bytes;
+} types[] = {
+    [PS_TENSOR_F32] = {"F32", sizeof(float)},
+    [PS_TENSOR_U64] = {"U64", sizeof(uint64_t)},
+};
+
+size_t ps_tensor_value_bytes(enum ps_tensor_type type)
+{
+    return types[type].n_bytes;
+}
+
+static uint64_t bytes_of(const struct ps_tensor_view *tensor)
+{
+    return tensor->n_values * types[tensor->type].n_bytes;
+}
 
 struct ps_tensor_view ps_tensor_over(const char *name, const float *data, const uint64_t *dims,
                                      uint32_t n_dims)
@@ -43,7 +62,8 @@ static bool add_tensor(cJSON *head, const struct ps_tensor_view *tensor, uint64_
     cJSON *entry = cJSON_AddObjectToObject(head, tensor->name);
     cJSON *shape = NULL;
     cJSON *offsets = NULL;
-    bool good = entry != NULL && cJSON_AddStringToObject(entry, "dtype", "F32") != NULL;
+    bool good =
+        entry != NULL && cJSON_AddStringToObject(entry, "dtype", types[tensor->type].name) != NULL;
     if (good) {
         shape = cJSON_AddArrayToObject(entry, "shape");
         offsets = cJSON_AddArrayToObject(entry, "data_offsets");
@@ -52,7 +72,7 @@ static bool add_tensor(cJSON *head, const struct ps_tensor_view *tensor, uint64_
     for (uint32_t i = 0; good && i < tensor->n_dims; i++) {
         good = cJSON_AddItemToArray(shape, cJSON_CreateNumber((double)tensor->dims[i]));
     }
-    uint64_t behind = first + tensor->n_values * sizeof(float);
+    uint64_t behind = first + bytes_of(tensor);
     return good && cJSON_AddItemToArray(offsets, cJSON_CreateNumber((double)first)) &&
            cJSON_AddItemToArray(offsets, cJSON_CreateNumber((double)behind));
 }
@@ -72,7 +92,7 @@ static char *make_head(const struct ps_tensor_file *file)
     uint64_t first = 0;
     for (size_t i = 0; good && i < file->n_tensors; i++) {
         good = add_tensor(head, &file->tensors[i], first);
-        first += file->tensors[i].n_values * sizeof(float);
+        first += bytes_of(&file->tensors[i]);
     }
     char *text = good ? cJSON_PrintUnformatted(head) : NULL;
     cJSON_Delete(head);
@@ -83,15 +103,38 @@ static void check_tensors(const struct ps_tensor_file *file)
 {
     PS_ASSERT(file->n_tensors <= PS_SAFETENSORS_TENSORS_MAX);
     for (size_t i = 0; i < file->n_tensors; i++) {
-        PS_ASSERT((double)file->tensors[i].n_values < EXACT_MAX / PS_SAFETENSORS_TENSORS_MAX / 4);
+        PS_ASSERT((double)file->tensors[i].n_values < EXACT_MAX / PS_SAFETENSORS_TENSORS_MAX / 8);
         for (size_t j = 0; j < i; j++) {
             PS_ASSERT(strcmp(file->tensors[i].name, file->tensors[j].name) != 0);
         }
     }
 }
 
-enum ps_status ps_safetensors_build(struct ps_mem *mem, const struct ps_tensor_file *file,
-                                    uint8_t **ret, size_t *ret_n_bytes, struct ps_error *err)
+/* The header `text`, in a block with room for `n_more` bytes behind it. */
+static enum ps_status lay_text(struct ps_mem *mem, const struct ps_slice *text, size_t n_more,
+                               uint8_t **ret, size_t *ret_n_head, struct ps_error *err)
+{
+    size_t n_head = (LENGTH_BYTES + text->n_bytes + PADDING - 1) / PADDING * PADDING;
+    if (n_head - LENGTH_BYTES > PS_SAFETENSORS_HEAD_BYTES_MAX) {
+        return ps_fail(err, PS_ERR_UNSUPPORTED,
+                       "the header of the model file would have %zu bytes, at most %u",
+                       n_head - LENGTH_BYTES, PS_SAFETENSORS_HEAD_BYTES_MAX);
+    }
+    uint8_t *bytes = ps_mem_alloc(mem, PS_MEM_OTHER, n_head + n_more);
+    if (bytes == NULL) {
+        return ps_fail(err, PS_ERR_NOMEM, "no memory for a model file of %zu bytes",
+                       n_head + n_more);
+    }
+    ps_store_u64(bytes, n_head - LENGTH_BYTES);
+    memset(bytes + LENGTH_BYTES, ' ', n_head - LENGTH_BYTES);
+    memcpy(bytes + LENGTH_BYTES, text->data, text->n_bytes);
+    *ret = bytes;
+    *ret_n_head = n_head;
+    return PS_OK;
+}
+
+static enum ps_status lay_head(struct ps_mem *mem, const struct ps_tensor_file *file, size_t n_more,
+                               uint8_t **ret, size_t *ret_n_head, struct ps_error *err)
 {
     check_tensors(file);
     char *head = make_head(file);
@@ -99,30 +142,39 @@ enum ps_status ps_safetensors_build(struct ps_mem *mem, const struct ps_tensor_f
         return ps_fail(err, PS_ERR_NOMEM, "no memory for the header of a model file");
     }
     struct ps_slice text = {.data = (const uint8_t *)head, .n_bytes = strlen(head)};
-    size_t n_head = (LENGTH_BYTES + text.n_bytes + PADDING - 1) / PADDING * PADDING;
-    size_t n_bytes = n_head;
-    for (size_t i = 0; i < file->n_tensors; i++) {
-        n_bytes += (size_t)file->tensors[i].n_values * sizeof(float);
-    }
-    uint8_t *bytes = ps_mem_alloc(mem, PS_MEM_OTHER, n_bytes);
-    if (bytes == NULL) {
-        cJSON_free(head);
-        return ps_fail(err, PS_ERR_NOMEM, "no memory for a model file of %zu bytes", n_bytes);
-    }
-    ps_store_u64(bytes, n_head - LENGTH_BYTES);
-    memset(bytes + LENGTH_BYTES, ' ', n_head - LENGTH_BYTES);
-    memcpy(bytes + LENGTH_BYTES, text.data, text.n_bytes);
+    enum ps_status status = lay_text(mem, &text, n_more, ret, ret_n_head, err);
     cJSON_free(head);
-    size_t at = n_head;
+    return status;
+}
+
+enum ps_status ps_safetensors_head(struct ps_mem *mem, const struct ps_tensor_file *file,
+                                   uint8_t **ret, size_t *ret_n_bytes, struct ps_error *err)
+{
+    return lay_head(mem, file, 0, ret, ret_n_bytes, err);
+}
+
+enum ps_status ps_safetensors_build(struct ps_mem *mem, const struct ps_tensor_file *file,
+                                    uint8_t **ret, size_t *ret_n_bytes, struct ps_error *err)
+{
+    size_t n_data = 0;
     for (size_t i = 0; i < file->n_tensors; i++) {
-        size_t n = (size_t)file->tensors[i].n_values * sizeof(float);
+        n_data += (size_t)bytes_of(&file->tensors[i]);
+    }
+    uint8_t *bytes = NULL;
+    size_t at = 0;
+    enum ps_status status = lay_head(mem, file, n_data, &bytes, &at, err);
+    if (status != PS_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < file->n_tensors; i++) {
+        size_t n = (size_t)bytes_of(&file->tensors[i]);
         if (n > 0) {
             memcpy(bytes + at, file->tensors[i].data, n);
         }
         at += n;
     }
     *ret = bytes;
-    *ret_n_bytes = n_bytes;
+    *ret_n_bytes = at;
     return PS_OK;
 }
 
@@ -190,7 +242,7 @@ static enum ps_status read_offsets(const cJSON *entry, const struct ps_slice *da
         return ps_fail(err, PS_ERR_CORRUPT, "tensor '%s': data_offsets are not two places",
                        tensor->name);
     }
-    if (!ps_shape_bytes(tensor->n_values, sizeof(float), UINT64_MAX, &n_bytes) ||
+    if (!ps_shape_bytes(tensor->n_values, types[tensor->type].n_bytes, UINT64_MAX, &n_bytes) ||
         n_bytes != behind - first) {
         return ps_fail(err, PS_ERR_CORRUPT, "tensor '%s': data_offsets do not fit its shape",
                        tensor->name);
@@ -202,6 +254,17 @@ static enum ps_status read_offsets(const cJSON *entry, const struct ps_slice *da
     }
     tensor->data = data->data + first;
     return PS_OK;
+}
+
+static bool find_type(const char *name, enum ps_tensor_type *ret)
+{
+    for (size_t i = 0; i < PS_ARRAY_LEN(types); i++) {
+        if (strcmp(types[i].name, name) == 0) {
+            *ret = (enum ps_tensor_type)i;
+            return true;
+        }
+    }
+    return false;
 }
 
 static enum ps_status read_entry(const cJSON *entry, const struct ps_slice *data,
@@ -218,8 +281,8 @@ static enum ps_status read_entry(const cJSON *entry, const struct ps_slice *data
     if (!cJSON_IsString(dtype)) {
         return ps_fail(err, PS_ERR_CORRUPT, "tensor '%s': no dtype", tensor.name);
     }
-    if (strcmp(dtype->valuestring, "F32") != 0) {
-        return ps_fail(err, PS_ERR_UNSUPPORTED, "tensor '%s': dtype '%.16s', expected F32",
+    if (!find_type(dtype->valuestring, &tensor.type)) {
+        return ps_fail(err, PS_ERR_UNSUPPORTED, "tensor '%s': dtype '%.16s', expected F32 or U64",
                        tensor.name, dtype->valuestring);
     }
     enum ps_status status = read_shape(entry, &tensor, err);
@@ -303,7 +366,7 @@ static enum ps_status check_cover(const struct ps_slice *data, const struct ps_t
                            "before it ends",
                            tensors[i].name);
         }
-        at += tensors[i].n_values * sizeof(float);
+        at += bytes_of(&tensors[i]);
     }
     size_t n_left = data->n_bytes - (size_t)(at - data->data);
     if (n_left > 0) {
@@ -365,5 +428,25 @@ enum ps_status ps_safetensors_parse(const uint8_t *data, size_t n_bytes,
     if (status == PS_OK) {
         *ret_n = n;
     }
+    return status;
+}
+
+enum ps_status ps_safetensors_note(struct ps_mem *mem, const uint8_t *data, size_t n_bytes,
+                                   const char *key, char **ret, struct ps_error *err)
+{
+    struct ps_slice file = {.data = data, .n_bytes = n_bytes};
+    struct ps_slice values = {0};
+    cJSON *head = NULL;
+    enum ps_status status = open_head(&file, &values, &head, err);
+    if (status != PS_OK) {
+        return status;
+    }
+    const cJSON *notes = cJSON_GetObjectItemCaseSensitive(head, "__metadata__");
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(notes, key));
+    *ret = text != NULL ? ps_mem_strdup(mem, PS_MEM_OTHER, text) : NULL;
+    if (text != NULL && *ret == NULL) {
+        status = ps_fail(err, PS_ERR_NOMEM, "no memory for the header of a model file");
+    }
+    cJSON_Delete(head);
     return status;
 }

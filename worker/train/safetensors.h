@@ -20,15 +20,22 @@
 struct ps_disk;
 struct ps_mem;
 
-#define PS_SAFETENSORS_HEAD_BYTES_MAX (1u << 20) /* 256 tables need some 50 KB. */
+/* 256 tables need some 50 KB; a setup, whose quotes are escaped once more, up to 2 MiB. */
+#define PS_SAFETENSORS_HEAD_BYTES_MAX (4u << 20)
 #define PS_SAFETENSORS_TENSORS_MAX    PS_TABLES_MAX
 
-/** One tensor of F32. Name and data are borrowed. */
+enum ps_tensor_type {
+    PS_TENSOR_F32, /* Weights. */
+    PS_TENSOR_U64  /* Keys. */
+};
+
+/** One tensor. Name and data are borrowed. */
 struct ps_tensor_view {
     char name[PS_NAME_BYTES_MAX + 1];
+    enum ps_tensor_type type;
     uint32_t n_dims; /* 0 is a single number. */
     uint64_t dims[PS_DIMS_MAX];
-    const uint8_t *data; /* Raw little-endian floats, perhaps not aligned when parsed. */
+    const uint8_t *data; /* Raw little-endian numbers, perhaps not aligned when parsed. */
     uint64_t n_values;
 };
 
@@ -45,9 +52,22 @@ struct ps_tensor_file {
     size_t n_notes;
 };
 
-/** A tensor over `data` with the shape `dims` [n_dims]. `name` is at most PS_NAME_BYTES_MAX. */
+/** Bytes of one number. */
+size_t ps_tensor_value_bytes(enum ps_tensor_type type);
+
+/** F32 over `data` with the shape `dims` [n_dims]. `name` is at most PS_NAME_BYTES_MAX. */
 struct ps_tensor_view ps_tensor_over(const char *name, const float *data, const uint64_t *dims,
                                      uint32_t n_dims);
+
+/**
+ * The bytes before the data, for whoever writes these himself: the tensors one behind the other,
+ * of which only name, type and shape are looked at. `*ret` [*ret_n_bytes] is freed with
+ * ps_mem_free.
+ * @return PS_ERR_UNSUPPORTED  more than PS_SAFETENSORS_HEAD_BYTES_MAX; PS_ERR_NOMEM
+ */
+PS_MUST_CHECK enum ps_status ps_safetensors_head(struct ps_mem *mem,
+                                                 const struct ps_tensor_file *file, uint8_t **ret,
+                                                 size_t *ret_n_bytes, struct ps_error *err);
 
 /**
  * Lay out a whole file in memory. `*ret` [*ret_n_bytes] is freed with ps_mem_free.
@@ -71,11 +91,19 @@ PS_MUST_CHECK enum ps_status ps_safetensors_write(struct ps_disk *disk, const ch
  *
  * @param tensors  filled with *ret_n entries; they borrow from `data` [PS_SAFETENSORS_TENSORS_MAX]
  * @return PS_ERR_CORRUPT      the bytes contradict themselves
- *         PS_ERR_UNSUPPORTED  a dtype other than F32, or more or larger names than we keep
+ *         PS_ERR_UNSUPPORTED  a dtype other than F32 and U64, or more or larger names than we keep
  *         PS_ERR_NOMEM
  */
 PS_MUST_CHECK enum ps_status ps_safetensors_parse(const uint8_t *data, size_t n_bytes,
                                                   struct ps_tensor_view *tensors, size_t *ret_n,
                                                   struct ps_error *err);
+
+/**
+ * The text under `key` of "__metadata__", to be freed with ps_mem_free; NULL: there is none.
+ * @return PS_ERR_CORRUPT as parse, PS_ERR_NOMEM
+ */
+PS_MUST_CHECK enum ps_status ps_safetensors_note(struct ps_mem *mem, const uint8_t *data,
+                                                 size_t n_bytes, const char *key, char **ret,
+                                                 struct ps_error *err);
 
 #endif

@@ -89,6 +89,70 @@ START_TEST(what_is_written_is_read_back)
 }
 END_TEST
 
+START_TEST(keys_are_read_back_and_a_head_alone_is_the_beginning_of_the_file)
+{
+    static const uint64_t keys[] = {3, UINT64_MAX};
+    static struct ps_tensor_view read[PS_SAFETENSORS_TENSORS_MAX];
+    struct ps_tensor_view tensors[] = {
+        {.name = "t.keys",
+         .type = PS_TENSOR_U64,
+         .n_dims = 1,
+         .dims = {2},
+         .n_values = 2,
+         .data = (const uint8_t *)keys},
+        ps_tensor_over("softmax.bias", bias, (uint64_t[]){3}, 1),
+    };
+    struct ps_tensor_file file = {
+        .tensors = tensors, .n_tensors = 2, .notes = notes, .n_notes = PS_ARRAY_LEN(notes)};
+    uint8_t *whole = NULL;
+    uint8_t *head = NULL;
+    size_t n_bytes = 0;
+    size_t n_head = 0;
+    size_t n = 0;
+    ck_assert_int_eq(ps_safetensors_build(NULL, &file, &whole, &n_bytes, NULL), PS_OK);
+    ck_assert_int_eq(ps_safetensors_head(NULL, &file, &head, &n_head, NULL), PS_OK);
+    ck_assert_uint_eq(n_bytes, n_head + sizeof(keys) + sizeof(bias));
+    ck_assert_mem_eq(whole, head, n_head);
+    ck_assert_int_eq(ps_safetensors_parse(whole, n_bytes, read, &n, NULL), PS_OK);
+    ck_assert_uint_eq(n, 2);
+    ck_assert_int_eq(read[0].type, PS_TENSOR_U64);
+    ck_assert_mem_eq(read[0].data, keys, sizeof(keys));
+    ck_assert_int_eq(read[1].type, PS_TENSOR_F32);
+    ps_mem_free(whole);
+    ps_mem_free(head);
+}
+END_TEST
+
+START_TEST(a_note_is_read_by_its_key)
+{
+    size_t n_bytes = 0;
+    uint8_t *bytes = build(&n_bytes);
+    char *text = NULL;
+    ck_assert_int_eq(ps_safetensors_note(NULL, bytes, n_bytes, "note", &text, NULL), PS_OK);
+    ck_assert_str_eq(text, "a \"quote\"\n");
+    ps_mem_free(text);
+    ck_assert_int_eq(ps_safetensors_note(NULL, bytes, n_bytes, "nothing", &text, NULL), PS_OK);
+    ck_assert_ptr_null(text);
+    ck_assert_int_eq(ps_safetensors_note(NULL, bytes, 20, "note", &text, NULL), PS_ERR_CORRUPT);
+    ps_mem_free(bytes);
+}
+END_TEST
+
+START_TEST(a_header_beyond_the_bound_is_not_written)
+{
+    char *text = malloc(PS_SAFETENSORS_HEAD_BYTES_MAX + 1);
+    ck_assert_ptr_nonnull(text);
+    memset(text, 'x', PS_SAFETENSORS_HEAD_BYTES_MAX);
+    text[PS_SAFETENSORS_HEAD_BYTES_MAX] = '\0';
+    struct ps_tensor_note note = {"note", text};
+    struct ps_tensor_file file = {.notes = &note, .n_notes = 1};
+    uint8_t *bytes = NULL;
+    size_t n_bytes = 0;
+    ck_assert_int_eq(ps_safetensors_build(NULL, &file, &bytes, &n_bytes, NULL), PS_ERR_UNSUPPORTED);
+    free(text);
+}
+END_TEST
+
 START_TEST(a_full_disk_and_no_memory_are_reported)
 {
     static struct memory_disk memory;
@@ -193,6 +257,8 @@ static const struct {
     {"{\"a\":7}", 0, PS_ERR_CORRUPT, "no dtype"},
     {"{\"a\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4,
      PS_ERR_UNSUPPORTED, "dtype 'F16'"},
+    {"{\"a\":{\"dtype\":\"U64\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8,
+     PS_ERR_CORRUPT, "do not fit its shape"},
     {"{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", 4, PS_ERR_CORRUPT, "no shape"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, PS_ERR_CORRUPT, "data_offsets"},
     {"{" ENTRY("", "[1]", "[0,4]") "}", 4, PS_ERR_UNSUPPORTED, "name of 0 bytes"},
@@ -303,6 +369,9 @@ Suite *suite_safetensors(void)
     tcase_set_timeout(tcase, 30);
     tcase_add_test(tcase, the_bytes_are_these);
     tcase_add_test(tcase, what_is_written_is_read_back);
+    tcase_add_test(tcase, keys_are_read_back_and_a_head_alone_is_the_beginning_of_the_file);
+    tcase_add_test(tcase, a_note_is_read_by_its_key);
+    tcase_add_test(tcase, a_header_beyond_the_bound_is_not_written);
     tcase_add_test(tcase, a_full_disk_and_no_memory_are_reported);
     tcase_add_test(tcase, every_prefix_of_a_good_file_is_refused);
     tcase_add_test(tcase, flipped_bytes_never_crash_the_reader);
