@@ -92,11 +92,10 @@
 #define PS_BAD_ROWS_TOLD       5u           /* Lines skipped that are told of; the rest count. */
 #define PS_ZSTD_WINDOW_LOG_MAX 27u /* 128 MiB: what zstd itself takes without being asked. */
 
-#define PS_SAVE_RUN_BYTES  (32u << 20) /* Rows sorted at a time, on their way to a file. */
+#define PS_SAVE_RUN_BYTES  (16u << 20) /* Rows sorted at a time, on their way to a file. */
 #define PS_LIVE_PULL_BYTES (4u << 20)  /* Keys and rows of one pull when a cluster predicts. */
 #define PS_SCORE_ROWS      1024u       /* Predicted together: large for BLAS. */
 #define PS_SCORE_BYTES     (64u << 20) /* Rows of weights at hand; fewer where they are wide. */
-#define PS_SCORE_READ_ROWS 64u         /* Read before it is looked how wide they are. */
 #define PS_SAVE_TRIES      3u          /* A walk that began anew because slots moved. */
 
 #define PS_HEARTBEAT_MS    250u  /* Attend messages in both directions. */

@@ -12,11 +12,14 @@
 
 #include "base/attr.h"
 #include "base/error.h"
+#include "os/file.h"
 #include "train/row_source.h"
 #include "train/safetensors.h"
 #include "train/setup.h"
 
 struct ps_mem;
+
+#define PS_MODEL_PATH_BYTES 4096u
 
 /** Rows of one sparse table, as they lie in the file; perhaps not aligned. */
 struct ps_model_rows {
@@ -38,10 +41,14 @@ PS_MUST_CHECK enum ps_status ps_model_file_read(struct ps_mem *mem, const uint8_
                                                 struct ps_error *err);
 
 /**
- * Map and check `path`, which is a file or a folder with model.safetensors in it.
- * @return PS_ERR_NOT_FOUND, PS_ERR_IO, and as read; the message names the file
+ * Map `what`, which is a file or a folder with model.safetensors in it; `path` gets the file's.
+ * @return as ps_file_map
  */
-PS_MUST_CHECK enum ps_status ps_model_file_open(struct ps_mem *mem, const char *path,
+PS_MUST_CHECK enum ps_status ps_model_file_map(const char *what, char path[PS_MODEL_PATH_BYTES],
+                                               struct ps_file_view *ret, struct ps_error *err);
+
+/** Map and check. @return as map and as read; the message names the file */
+PS_MUST_CHECK enum ps_status ps_model_file_open(struct ps_mem *mem, const char *what,
                                                 struct ps_model_file **ret, struct ps_error *err);
 
 /** NULL does nothing. */

@@ -3,7 +3,7 @@
 /*
  * train/sparse_save.h — a sparse model into one safetensors file, however large it is.
  *
- *   walk -> sort 32 MiB at a time -> spill file beside it -> merge -> <folder>/model.safetensors
+ *   walk -> sort 16 MiB at a time -> spill file beside it -> merge -> <folder>/model.safetensors
  *
  *   "<table>.keys"  U64 [n], ascending      "<table>.rows"  F32 [n][width]      dense tables: F32
  *   notes: "setup" (JSON of train/setup.h), "seed", and "rows": how each sparse table begins, from

@@ -10,5 +10,8 @@ Suite *suite_safetensors(void);
 Suite *suite_report(void);
 Suite *suite_progress(void);
 Suite *suite_evaluate(void);
+Suite *suite_setup(void);
+Suite *suite_model_file(void);
+Suite *suite_sparse_score(void);
 
 #endif
