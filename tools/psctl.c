@@ -1,4 +1,7 @@
-/* psctl.c — look at a running cluster, or stop it. Asks the coordinator once and prints. */
+/*
+ * psctl.c — look at a running cluster, or stop it: asks the coordinator once and prints. What is
+ * done with models is in psctl_model.c.
+ */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -11,6 +14,7 @@
 #include "conf/conf.h"
 #include "os/loop.h"
 #include "os/process.h"
+#include "psctl_model.h"
 #include "psctl_options.h"
 #include "psctl_print.h"
 #include "rpc/rpc.h"
@@ -21,10 +25,15 @@ static const struct command {
     const char *name;
     bool (*print)(const Ps__V1__DescribeReply *describe);
     bool (*print_json)(const Ps__V1__DescribeReply *describe);
+    /* Does all of it by itself. */
+    int (*run)(const struct ps_conf *conf, const struct psctl_options *options);
 } commands[] = {
-    {"status", psctl_status, psctl_status_json},
-    {"tables", psctl_tables, psctl_tables_json},
-    {"shutdown", NULL, NULL}, /* It was looked at whose cluster this is; now it is told. */
+    {.name = "status", .print = psctl_status, .print_json = psctl_status_json},
+    {.name = "tables", .print = psctl_tables, .print_json = psctl_tables_json},
+    {.name = "shutdown"}, /* It was looked at whose cluster this is; now it is told. */
+    {.name = "predict", .run = psctl_predict},
+    {.name = "eval", .run = psctl_eval},
+    {.name = "export", .run = psctl_export},
 };
 
 static enum ps_status check_cluster(const Ps__V1__DescribeReply *describe,
@@ -109,7 +118,8 @@ static int run_command(const struct ps_conf *conf, const struct psctl_options *o
 {
     for (size_t i = 0; i < PS_ARRAY_LEN(commands); i++) {
         if (strcmp(commands[i].name, conf->positional[0]) == 0) {
-            return run(&commands[i], options);
+            return commands[i].run != NULL ? commands[i].run(conf, options)
+                                           : run(&commands[i], options);
         }
     }
     PS_UNREACHABLE("a command of psctl_options.c that psctl.c does not have");
@@ -136,7 +146,8 @@ int main(int argc, char **argv)
     case PS_CONF_RUN: break;
     }
     int exit_status = 2;
-    if (check_coordinator(&conf, &options, &err) == PS_OK) {
+    if (check_coordinator(&conf, &options, &err) == PS_OK &&
+        psctl_model_check(&conf, &options, &err) == PS_OK) {
         exit_status = run_command(&conf, &options);
     } else {
         (void)fprintf(stderr, "psctl: %s\n", err.text);

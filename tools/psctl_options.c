@@ -8,6 +8,19 @@
 
 #define AT(field) offsetof(struct psctl_options, field)
 
+static const char *const as_words[] = {
+    [PSCTL_AS_NPY] = "npy",
+    [PSCTL_AS_TEXT] = "text",
+    [PSCTL_AS_TEXT + 1] = NULL,
+};
+
+static const char *const base_words[] = {
+    [PSCTL_BASE_AUTO] = "auto",
+    [PSCTL_BASE_0] = "0",
+    [PSCTL_BASE_1] = "1",
+    [PSCTL_BASE_1 + 1] = NULL,
+};
+
 static const struct ps_option rows[] = {
     {
         .name = "coordinator",
@@ -52,6 +65,73 @@ static const struct ps_option rows[] = {
         .max = PS_REASON_BYTES_MAX,
         .offset = AT(reason),
     },
+    {
+        .name = "model",
+        .unit = "DIR|FILE",
+        .help = "The model that ps-run wrote with --out; without it that of the live cluster. In a "
+                "job file only in the section psctl: the other programs call something else so.",
+        .group = "Model (predict, eval, export)",
+        .type = PS_OPTION_STRING,
+        .min = 1,
+        .max = PS_CONF_TEXT_BYTES_MAX - 1,
+        .offset = AT(model),
+    },
+    {
+        .name = "data",
+        .unit = "PATH|NAME",
+        .help = "Rows to predict, as --data of ps-run, read as the training data were. Labels may "
+                "be missing in prediction. Of images the test set, if there is one.",
+        .type = PS_OPTION_STRING,
+        .min = 1,
+        .max = PS_CONF_TEXT_BYTES_MAX - 1,
+        .offset = AT(data),
+    },
+    {
+        .name = "output",
+        .unit = "FILE|DIR",
+        .help = "File for predictions, else standard output; folder of an export.",
+        .type = PS_OPTION_STRING,
+        .min = 1,
+        .max = PS_CONF_TEXT_BYTES_MAX - 1,
+        .offset = AT(output),
+    },
+    {
+        .name = "as",
+        .help = "What export writes: NumPy files, or a linear model as lines of feature and "
+                "weight.",
+        .preset = "npy",
+        .words = as_words,
+        .type = PS_OPTION_ENUM,
+        .offset = AT(as),
+    },
+    {
+        .name = "index-base",
+        .help = "Of libsvm: the number of the first feature in --data; auto: as in the training "
+                "data.",
+        .preset = "auto",
+        .words = base_words,
+        .type = PS_OPTION_ENUM,
+        .offset = AT(index_base),
+    },
+    {
+        .name = "batch",
+        .unit = "rows",
+        .help = "Rows that are looked at together.",
+        .preset = "1024",
+        .type = PS_OPTION_U32,
+        .min = 1,
+        .max = 1u << 20,
+        .offset = AT(batch),
+    },
+    {
+        .name = "max-bad-rows",
+        .unit = "rows",
+        .help = "Lines that cannot be read are skipped and counted, up to so many; one more is an "
+                "error. Each prediction then begins with the number of its line.",
+        .preset = "0",
+        .type = PS_OPTION_U64,
+        .offset = AT(max_bad_rows),
+    },
 };
 
 static const struct ps_option_table table = {rows, PS_ARRAY_LEN(rows)};
@@ -61,19 +141,24 @@ static const struct ps_command commands[] = {
     {"status", "Servers, workers, clocks, leases, how far the job is."},
     {"tables", "Tables, their shapes and rules, where their blocks are."},
     {"shutdown", "End the job: workers stop after their step, then servers end."},
+    {"predict", "One line for each row of --data: label and probabilities, or the value."},
+    {"eval", "How good the model is on --data: accuracy, log loss, AUC, RMSE, as apply."},
+    {"export", "Write the model to --output for other programs."},
 };
 
 static const struct ps_exit exits[] = {
-    {0, "printed, or everybody was told to stop"},
-    {2, "bad usage, or another cluster"},
-    {4, "the coordinator did not answer"},
+    {0, "printed or written, or everybody was told to stop"},
+    {2, "bad usage, bad data, or another cluster"},
+    {4, "the coordinator did not answer, or the cluster is lost"},
+    {65, "the model's file is damaged"},
+    {74, "a file cannot be read or written"},
     {0, NULL},
 };
 
 const struct ps_program psctl_program = {
     .name = "psctl",
-    .brief = "look at or stop a running parameter server cluster",
-    .summary = "Looks at a running cluster, or stops it.",
+    .brief = "look at a parameter server cluster and at trained models",
+    .summary = "Looks at a running cluster, or stops it; predicts with models, or exports them.",
     .exits = exits,
     .env_prefix = "PSCTL",
     .uses = uses,

@@ -9,12 +9,31 @@
 #include "base/id.h"
 #include "conf/conf.h"
 
+enum psctl_as {
+    PSCTL_AS_NPY,
+    PSCTL_AS_TEXT
+};
+
+enum psctl_base {
+    PSCTL_BASE_AUTO, /* As the training data. */
+    PSCTL_BASE_0,
+    PSCTL_BASE_1
+};
+
 struct psctl_options {
     const char *coordinator;
     struct ps_id cluster_id; /* That it must be; none: any. */
     uint64_t timeout_ms;
     bool json;
     const char *reason; /* Of shutdown. */
+    /* Of a model; NULL when not given. */
+    const char *model;
+    const char *data;
+    const char *output;
+    uint32_t as;         /* enum psctl_as */
+    uint32_t index_base; /* enum psctl_base */
+    uint32_t batch;
+    uint64_t max_bad_rows;
 };
 
 extern const struct ps_program psctl_program;

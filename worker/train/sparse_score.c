@@ -29,6 +29,8 @@ struct scorer {
     struct ps_sparse_batch batch;
     struct ps_metrics metrics;
     uint64_t n_unlabelled;
+    uint64_t n_lines;   /* Up to the last row of each file before the present one, */
+    uint64_t last_line; /*   and of this one. */
     struct room out;
     struct room dense[PS_MODEL_TABLES_MAX];
     struct room fetched[PS_SPARSE_TABLES_MAX];
@@ -205,8 +207,11 @@ static enum ps_status score_file(struct scorer *s, uint32_t file, struct ps_erro
         if (status != PS_OK || s->rows.n_rows == 0) {
             break;
         }
+        s->last_line = s->rows.lines[s->rows.n_rows - 1];
         status = score_rows(s, file, err);
     }
+    s->n_lines += s->last_line;
+    s->last_line = 0;
     return status;
 }
 
@@ -217,6 +222,9 @@ static void conclude(struct scorer *s, struct ps_sparse_score_result *ret)
                                                        : ret->metrics.log_loss;
     ret->counts = ps_reading_counts(s->reading);
     ret->n_unlabelled = s->n_unlabelled;
+    /* Bad lines may be behind the last row. */
+    uint64_t n_known = ret->counts.n_rows + ret->counts.n_bad;
+    ret->n_between = s->n_lines > n_known ? s->n_lines - n_known : 0;
     for (uint32_t i = 0; i < PS_BAD_ROWS_TOLD; i++) {
         const char *bad = ps_reading_bad(s->reading, i);
         (void)snprintf(ret->bad[i], sizeof(ret->bad[i]), "%s", bad != NULL ? bad : "");

@@ -45,6 +45,7 @@ struct ps_sparse_score_result {
     double loss;                      /* Mean, as trained: log loss, or half the squared error. */
     struct ps_reading_counts counts;
     uint64_t n_unlabelled;
+    uint64_t n_between; /* Lines before a row that are none: headers, blank ones, comments. */
     char bad[PS_BAD_ROWS_TOLD][PS_ERROR_TEXT_BYTES]; /* Lines skipped; "": no more. */
 };
 

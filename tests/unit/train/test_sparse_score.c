@@ -116,6 +116,7 @@ START_TEST(predictions_line_up_with_lines_for_every_batch)
         ck_assert_double_eq_tol(result.metrics.accuracy, 0.6, 1e-12);
         ck_assert_double_eq_tol(result.loss, result.metrics.log_loss, 1e-12);
         ck_assert_uint_eq(result.counts.n_rows, 5);
+        ck_assert_uint_eq(result.n_between, 2);
     }
 }
 END_TEST
