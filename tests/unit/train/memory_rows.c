@@ -23,7 +23,6 @@ static enum ps_status fetch(struct ps_row_source *source, uint32_t t, const uint
 {
     struct memory_rows *memory = PS_CONTAINER_OF(source, struct memory_rows, source);
     const struct memory_table *table = &memory->tables[t];
-    memory->n_fetches++;
     for (size_t i = 0; i < n; i++, out += table->width) {
         const float *row = find(table, keys[i]);
         ck_assert(i == 0 || keys[i] > keys[i - 1]);
@@ -60,8 +59,10 @@ static enum ps_status walk_rows(struct ps_row_source *source, struct ps_row_walk
     struct memory_rows *memory = PS_CONTAINER_OF(source, struct memory_rows, source);
     const struct memory_table *table = &memory->tables[walk->table];
     uint64_t n_all = memory->walks_twice ? 2 * (uint64_t)table->n : table->n;
+    uint32_t n_max = walk->n_room;
+    n_max = memory->n_at_once > 0 && memory->n_at_once < n_max ? memory->n_at_once : n_max;
     walk->n = 0;
-    for (; walk->at < n_all && walk->n < walk->n_room; walk->at++) {
+    for (; walk->at < n_all && walk->n < n_max; walk->at++) {
         if (memory->n_late > 0 && walk->at == n_all / 2) {
             memory->n_late--;
             return ps_fail(err, PS_ERR_LATE, "rows have moved");

@@ -23,9 +23,9 @@ struct memory_rows {
     uint32_t n_dense;
     size_t n_values[PS_MODEL_TABLES_MAX];
     float *dense[PS_MODEL_TABLES_MAX];
-    uint32_t n_late; /* So many walks are told to begin anew, in their middle. */
-    uint32_t n_fetches;
-    bool walks_twice; /* Each row comes again behind all others: first with other values. */
+    uint32_t n_late;    /* So many walks are told to begin anew, in their middle. */
+    uint32_t n_at_once; /* Rows that a walk hands out at most; 0: as many as it has room for. */
+    bool walks_twice;   /* Each row comes again behind all others: first with other values. */
 };
 
 /** Tables of `model`, empty, numbered from 3; dense ones hold 0.5, 1.5, ... */

@@ -125,6 +125,20 @@ START_TEST(what_is_saved_is_read_back)
 }
 END_TEST
 
+START_TEST(rows_of_many_runs_are_merged)
+{
+    static const uint32_t at_once[] = {1, 7, 700, N_ROWS - 1};
+    fill(setup_cases[1].text, N_ROWS);
+    for (size_t i = 0; i < PS_ARRAY_LEN(at_once); i++) {
+        memory.n_at_once = at_once[i];
+        struct ps_model_file *file = save_and_open();
+        ck_assert_uint_eq(ps_model_file_table(file, 1)->n, N_ROWS);
+        check_equal(file);
+        ps_model_file_close(file);
+    }
+}
+END_TEST
+
 START_TEST(a_model_without_rows_is_a_model)
 {
     fill(setup_cases[1].text, 0);
@@ -140,6 +154,7 @@ START_TEST(rows_that_moved_or_came_twice_are_there_once_as_they_came_last)
     fill(setup_cases[1].text, N_ROWS);
     memory.n_late = 2;
     memory.walks_twice = true;
+    memory.n_at_once = _i == 0 ? 0 : 900;
     struct ps_model_file *file = save_and_open();
     ck_assert_uint_eq(memory.n_late, 0);
     ck_assert_uint_eq(ps_model_file_table(file, 0)->n, N_ROWS);
@@ -326,7 +341,8 @@ Suite *suite_model_file(void)
     tcase_add_checked_fixture(tc, make, remove_all);
     tcase_add_loop_test(tc, what_is_saved_is_read_back, 0, SETUP_CASES);
     tcase_add_test(tc, a_model_without_rows_is_a_model);
-    tcase_add_test(tc, rows_that_moved_or_came_twice_are_there_once_as_they_came_last);
+    tcase_add_loop_test(tc, rows_that_moved_or_came_twice_are_there_once_as_they_came_last, 0, 2);
+    tcase_add_test(tc, rows_of_many_runs_are_merged);
     tcase_add_test(tc, rows_that_move_for_ever_are_an_error_and_leave_no_file);
     tcase_add_test(tc, zeros_are_left_out_where_rows_begin_at_zero_and_nowhere_else);
     tcase_add_loop_test(tc, a_model_that_diverged_does_not_replace_a_good_one, 0, 2);
