@@ -4,6 +4,7 @@ import ast
 import json
 import math
 import os
+import random
 import struct
 import subprocess
 
@@ -456,6 +457,129 @@ class Images(ps_test.Case):
         self.assertEqual(status, 0, stderr)
         for name, (shape, values) in tensors.items():
             self.assertEqual(read_npy(f"{out}/{name}.npy"), (tuple(shape), tuple(values)))
+
+
+def clicks(n, seed):
+    """Lines of two classes, made of features that most other lines do not have."""
+    rng = random.Random(seed)
+    lines = []
+    for _ in range(n):
+        features = sorted(rng.sample(range(1, 200), 6))
+        label = 1 if sum(i % 3 for i in features) + rng.random() > 6 else -1
+        lines.append(f"{label} " + " ".join(f"{i}:{rng.random():.3f}" for i in features) + "\n")
+    return "".join(lines)
+
+
+class Lines(ps_test.Case):
+    """Models of lines, trained by real processes."""
+
+    ROWS = 100
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.train_path = f"{cls.folder}/train.libsvm"
+        cls.test_path = f"{cls.folder}/test.libsvm"
+        for path, n, seed in ((cls.train_path, 400, 1), (cls.test_path, 150, 2)):
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(clicks(n, seed))
+            # A feature that training never saw: its first weights count.
+        with open(cls.test_path, "a", encoding="utf-8") as f:
+            f.write("1 1:1 5000:2 6000:1\n")
+
+    def psctl(self, *args):
+        status, stdout, stderr = ps_test.run(*args, program=CTL)
+        self.assertEqual(status, 0, stderr)
+        self.assertNotIn("Sanitizer", stderr)
+        return stdout
+
+    def test_a_file_is_judged_as_ps_run_judged_the_cluster(self):
+        for model in ("logreg", "fm", "wide-deep"):
+            with self.subTest(model=model):
+                out = f"{self.folder}/{model}"
+                report = self.train(
+                    "--servers", 2, "--workers", 2, "--test", self.test_path, "--model", model,
+                    "--epochs", 2, "--out", out, data=self.train_path,
+                )
+                found = json.loads(
+                    self.psctl("eval", "--model", out, "--data", self.test_path, "--json")
+                )
+                self.assertEqual(found["rows"], report["rows_test"])
+                self.assertEqual(found["accuracy"], report["test_accuracy"])
+                self.assertEqual(found["auc"], report["test_auc"])
+                self.assertEqual(found["log_loss"], report["test_loss"])
+
+    def cluster_after(self, *args):
+        """A cluster whose job is over, and the folder that its worker wrote."""
+        out = f"{self.folder}/live"
+        servers = []
+        for _ in range(2):
+            where = ("--coordinator", servers[0][1]) if servers else ("--servers", "2")
+            server = self.start("--listen", "127.0.0.1:0", *where, program=ps_test.SERVER)
+            address = server.wait_line(r"ready address=(\S+)", stdout=True)[1]
+            servers.append((server, address))
+        worker = self.start(
+            "--coordinator", servers[0][1], "--workers", "1", "--data", self.train_path,
+            "--out", out, "--epochs", "2", *args, program=ps_test.WORKER,
+        )
+        self.assertEqual(worker.wait(), 0, worker.text())
+        return servers[0][1], out
+
+    def test_a_live_cluster_and_its_file_predict_the_same_to_the_byte(self):
+        address, out = self.cluster_after("--model", "fm", "--rank", "4", "--seed", "5")
+        data = ("--data", self.test_path)
+        live = self.psctl("predict", "--coordinator", address, *data)
+        self.assertEqual(live, self.psctl("predict", "--model", out, *data))
+        self.assertEqual(live, self.psctl("predict", "--coordinator", address, "--batch", 7, *data))
+        self.assertEqual(live.count("\n"), 151)
+        self.assertEqual(
+            self.psctl("eval", "--coordinator", address, *data),
+            self.psctl("eval", "--model", out, *data),
+        )
+
+    def test_an_export_of_a_live_cluster_is_that_of_its_file(self):
+        address, out = self.cluster_after("--model", "fm", "--rank", "4", "--seed", "5")
+        here, there = f"{self.folder}/here", f"{self.folder}/there"
+        self.psctl("export", "--coordinator", address, "--output", here)
+        self.psctl("export", "--model", out, "--output", there)
+        names = sorted(os.listdir(there))
+        self.assertEqual(sorted(os.listdir(here)), sorted([*names, "model.safetensors"]))
+        for name in names:
+            with open(f"{here}/{name}", "rb") as a, open(f"{there}/{name}", "rb") as b:
+                self.assertEqual(a.read(), b.read(), name)
+        (n,), keys = read_npy(f"{here}/fm.weight.keys.npy")
+        self.assertEqual(sorted(set(keys)), list(keys))
+        self.assertGreater(n, 100)
+        # What was exported can be used in place of the worker's file.
+        self.assertEqual(
+            self.psctl("predict", "--model", here, "--data", self.test_path),
+            self.psctl("predict", "--model", out, "--data", self.test_path),
+        )
+
+    def test_a_cluster_at_work_predicts(self):
+        running = self.start(
+            "--data", self.train_path, "--model", "logreg", "--epochs", 100000, "--servers", 2,
+            "--workers", 2,
+        )
+        address = running.wait_line(r"server 0 is process \d+ at (\S+)").group(1)
+        running.wait_line(r"epoch \d+/")
+        stdout = self.psctl("predict", "--coordinator", address, "--data", self.test_path)
+        self.assertEqual(stdout.count("\n"), 151)
+        running.process.terminate()
+        self.assertEqual(running.wait(), 143, running.text())
+
+    def test_a_cluster_of_images_says_that_it_cannot(self):
+        running = self.start("--data", self.data, "--servers", 1, "--workers", 1, "--epochs",
+                             100000)
+        address = running.wait_line(r"server 0 is process \d+ at (\S+)").group(1)
+        running.wait_line(r"epoch \d+/")
+        status, _, stderr = ps_test.run(
+            "predict", "--coordinator", address, "--data", self.data, program=CTL
+        )
+        self.assertEqual(status, 2, stderr)
+        self.assertIn("trains images", stderr)
+        running.process.terminate()
+        self.assertEqual(running.wait(), 143, running.text())
 
 
 if __name__ == "__main__":
