@@ -162,3 +162,20 @@ enum ps_status ps_data_open(const char *where, const struct ps_data_options *opt
     }
     return PS_OK;
 }
+
+bool ps_data_is_images(const char *where)
+{
+    for (size_t i = 0; i < PS_ARRAY_LEN(named_sets); i++) {
+        if (strcmp(where, named_sets[i].name) == 0) {
+            return true;
+        }
+    }
+    size_t n = 0;
+    const struct ps_reader *const *readers = ps_reader_all(&n);
+    for (size_t i = 0; i < n && is_folder(where); i++) {
+        if (readers[i]->present(where, PS_DATA_TRAIN) || readers[i]->present(where, PS_DATA_TEST)) {
+            return true;
+        }
+    }
+    return false;
+}

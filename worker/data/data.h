@@ -8,6 +8,7 @@
  * folder. Errors are one line that names the file and what was expected there; after an error
  * nothing is left behind. Blocks on the file system; keeps no state.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -51,5 +52,8 @@ struct ps_data_options {
 PS_MUST_CHECK enum ps_status ps_data_open(const char *where, const struct ps_data_options *options,
                                           struct ps_dataset **ret_train,
                                           struct ps_dataset **ret_test, struct ps_error *err);
+
+/** Does `where` mean images: is it the name of a set, or a folder that holds files of a reader? */
+bool ps_data_is_images(const char *where);
 
 #endif

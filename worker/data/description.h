@@ -48,7 +48,10 @@ struct ps_description {
     uint32_t n_columns;
     float *scales; /* libsvm, standardised: value = x * scales[key]; else NULL. */
     uint32_t n_scales;
-    char said[640]; /* One line: what was decided, and why. Not stored. */
+    /* Of the look at the data alone, not stored: */
+    char said[640];    /* One line: what was decided, and why. */
+    double label_mean; /* PS_TASK_VALUE: of the rows that were looked at. */
+    uint64_t n_bad;    /* Lines that were skipped. */
 };
 
 /** An empty description. @return NULL: no memory */

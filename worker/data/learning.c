@@ -169,6 +169,14 @@ static enum ps_status check_room(const struct ps_learning *learning, const char 
                    learning->description->n_columns > 0 ? "; or --label names another column" : "");
 }
 
+static void add_value(struct ps_learning *learning, bool good, float number)
+{
+    if (good) {
+        learning->label_sum += (double)number;
+        learning->n_labels++;
+    }
+}
+
 /* A label that is not among those given is told when it is met again in training. */
 enum ps_status ps_learning_label(struct ps_learning *learning, const char *text, size_t n_bytes,
                                  struct ps_error *err)
@@ -181,7 +189,9 @@ enum ps_status ps_learning_label(struct ps_learning *learning, const char *text,
     }
     if (description->task == PS_TASK_VALUE) {
         struct ps_parse parse = {.description = description};
-        return ps_parse_label(&parse, text, n_bytes, &number, err);
+        enum ps_status found_out = ps_parse_label(&parse, text, n_bytes, &number, err);
+        add_value(learning, found_out == PS_OK, number);
+        return found_out;
     }
     if (description->labels.given || ps_labels_find(&description->labels, text, n_bytes, &found)) {
         return PS_OK;
@@ -197,7 +207,9 @@ enum ps_status ps_learning_label_number(struct ps_learning *learning, float numb
     uint32_t found = 0;
     if (description->task == PS_TASK_VALUE) {
         struct ps_parse parse = {.description = description};
-        return ps_parse_label_number(&parse, number, &number, err);
+        enum ps_status status = ps_parse_label_number(&parse, number, &number, err);
+        add_value(learning, status == PS_OK, number);
+        return status;
     }
     if (description->labels.given || ps_labels_find_number(&description->labels, number, &found)) {
         return PS_OK;
@@ -325,6 +337,7 @@ static enum ps_status learn(struct ps_learning *learning, struct ps_error *err)
         return status;
     }
     rewind_sample(learning);
+    learning->n_bad = 0; /* Those of the head come again. */
     status = description->format->learn(learning, err);
     if (status == PS_OK) {
         status = ps_description_check_labels(description, err);
@@ -334,6 +347,9 @@ static enum ps_status learn(struct ps_learning *learning, struct ps_error *err)
             ps_fail(err, PS_ERR_INVALID, "'%s' holds no rows", learning->source->files[0].path);
     }
     if (status == PS_OK) {
+        description->n_bad = learning->n_bad;
+        description->label_mean =
+            learning->n_labels > 0 ? learning->label_sum / (double)learning->n_labels : 0.0;
         say(learning, why);
     }
     return status;

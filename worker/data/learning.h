@@ -77,6 +77,8 @@ struct ps_learning {
     uint64_t n_budget; /* Bytes of text that may still be read. */
     bool whole;        /* Everything is read. */
     uint64_t n_bad;
+    double label_sum; /* PS_TASK_VALUE: of so many labels. */
+    uint64_t n_labels;
     struct ps_part part; /* What is being read: */
     uint64_t piece;      /* this piece of the file, */
     uint64_t n_pieces;   /* of so many, */

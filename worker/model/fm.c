@@ -162,6 +162,7 @@ static void fm_destroy(struct ps_sparse_model *model)
 const struct ps_sparse_model_kind ps_sparse_model_fm = {
     .name = "fm",
     .help = "factorisation machine; --rank K factors per feature (8 unless given)",
+    .takes = PS_SPARSE_TAKES_RANK | PS_SPARSE_TAKES_REGRESS,
     .create = fm_create,
     .destroy = fm_destroy,
     .gradients = ps_scalar_gradients,

@@ -134,6 +134,7 @@ static enum ps_status mf_create(const struct ps_sparse_model_params *params,
 const struct ps_sparse_model_kind ps_sparse_model_mf = {
     .name = "mf",
     .help = "matrix factorisation of ratings; --rank K factors per user and item (16 unless given)",
+    .takes = PS_SPARSE_TAKES_RANK,
     .create = mf_create,
     .destroy = ps_scalar_destroy,
     .assign = mf_assign,

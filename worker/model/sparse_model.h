@@ -98,9 +98,18 @@ struct ps_sparse_grads {
 
 struct ps_sparse_model;
 
+/** Params that mean something to a kind; others are not to be set. */
+enum ps_sparse_takes {
+    PS_SPARSE_TAKES_RANK = 1,
+    PS_SPARSE_TAKES_HIDDEN = 2,
+    PS_SPARSE_TAKES_POOL = 4,
+    PS_SPARSE_TAKES_REGRESS = 8
+};
+
 struct ps_sparse_model_kind {
     const char *name; /* For --model: [a-z0-9-]+, never renamed. */
     const char *help; /* One line for --help. */
+    uint32_t takes;   /* enum ps_sparse_takes, added up. */
 
     /** Refuse params that do not fit this kind. NULL: all do. */
     PS_MUST_CHECK enum ps_status (*check)(const struct ps_sparse_model_params *params,

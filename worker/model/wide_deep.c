@@ -223,6 +223,8 @@ const struct ps_sparse_model_kind ps_sparse_model_wide_deep = {
     .name = "wide-deep",
     .help = "embeddings (--rank K, 8 unless given) under a perceptron (--hidden), beside a linear "
             "model",
+    .takes = PS_SPARSE_TAKES_RANK | PS_SPARSE_TAKES_HIDDEN | PS_SPARSE_TAKES_POOL |
+             PS_SPARSE_TAKES_REGRESS,
     .check = wide_deep_check,
     .create = wide_deep_create,
     .destroy = wide_deep_destroy,
