@@ -74,5 +74,5 @@ enum ps_status ps_run_options_check(const struct ps_conf *conf, struct ps_run_op
     if (options->train.workers == 0) {
         options->train.workers = WORKERS_PRESET;
     }
-    return ps_train_options_check(&options->train, err);
+    return PS_OK;
 }

@@ -11,6 +11,7 @@
     X("momentum", 0.01f, -1.0f, false) \
     X("adagrad", 0.01f, -1.0f, false)  \
     X("adam", 0.001f, -1.0f, false)    \
-    X("adamw", 0.001f, 0.01f, false)
+    X("adamw", 0.001f, 0.01f, false)   \
+    X("ftrl", 0.1f, -1.0f, false)
 
 #endif

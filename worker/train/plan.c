@@ -5,122 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/mem.h"
 #include "data/data.h"
 #include "data/dataset.h"
 #include "train/center.h"
-#include "train/optimizer_list.h"
-
-#define STALENESS_MAX 1000000u /* Beyond it a bound is none; asp says so openly. */
-
-const struct ps_train_optimizer ps_train_optimizers[] = {
-#define X(word, lr, decay, at_home) \
-    {.name = (word), .rate = (lr), .weight_decay = (decay), .local = (at_home)},
-    PS_TRAIN_OPTIMIZER_LIST(X)
-#undef X
-        {0},
-};
-
-/* The bound of "ssp:S"; false when `text` is something else. */
-static bool parse_bound(const char *text, uint32_t *ret)
-{
-    if (strncmp(text, "ssp:", 4) != 0) {
-        return false;
-    }
-    uint64_t bound = 0;
-    const char *at = text + 4;
-    if (*at == '\0') {
-        return false;
-    }
-    for (; *at != '\0'; at++) {
-        if (*at < '0' || *at > '9') {
-            return false;
-        }
-        bound = bound * 10 + (uint64_t)(*at - '0');
-        if (bound > STALENESS_MAX) {
-            return false;
-        }
-    }
-    *ret = (uint32_t)bound;
-    return true;
-}
-
-/* A bound of 0 is bsp, however it was written. */
-static void set_bound(struct ps_consistency *consistency, uint32_t bound)
-{
-    consistency->mode = bound == 0 ? PS_CONSISTENCY_BSP : PS_CONSISTENCY_SSP;
-    consistency->bound = bound;
-}
-
-static enum ps_status parse_consistency(const struct ps_train_options *options,
-                                        struct ps_consistency *ret, struct ps_error *err)
-{
-    const char *text = options->consistency;
-    uint32_t bound = options->staleness;
-    struct ps_conf_words first;
-    struct ps_conf_words second;
-    if (text != NULL && options->staleness_given) {
-        return ps_fail(err, PS_ERR_INVALID,
-                       "%s and %s contradict each other; "
-                       "--staleness S is short for --consistency ssp:S",
-                       ps_conf_say(options->conf, "staleness", &first),
-                       ps_conf_say(options->conf, "consistency", &second));
-    }
-    *ret = (struct ps_consistency){.version = 1};
-    if (text == NULL && options->aggregate && !options->staleness_given) {
-        text = "bsp"; /* --aggregate alone: nothing else can be aggregated. */
-    }
-    if (text == NULL || parse_bound(text, &bound)) {
-        set_bound(ret, bound);
-    } else if (strcmp(text, "bsp") == 0) {
-        set_bound(ret, 0);
-    } else if (strcmp(text, "asp") == 0) {
-        ret->mode = PS_CONSISTENCY_ASP;
-    } else {
-        return ps_fail(err, PS_ERR_INVALID, "%s: expected bsp, ssp:S (as ssp:4) or asp",
-                       ps_conf_say(options->conf, "consistency", &first));
-    }
-    ret->aggregate = options->aggregate;
-    ret->n_backups = options->backup_workers;
-    return PS_OK;
-}
-
-static enum ps_status check_aggregate(const struct ps_train_options *options,
-                                      const struct ps_consistency *consistency,
-                                      struct ps_error *err)
-{
-    struct ps_conf_words first;
-    struct ps_conf_words second;
-    if (options->aggregate && consistency->mode != PS_CONSISTENCY_BSP) {
-        const char *other = options->staleness_given ? "staleness" : "consistency";
-        return ps_fail(err, PS_ERR_INVALID,
-                       "%s averages one step of all workers: it needs --consistency bsp, not %s",
-                       ps_conf_say(options->conf, "aggregate", &first),
-                       ps_conf_say(options->conf, other, &second));
-    }
-    if (options->backup_workers > 0 && !options->aggregate) {
-        return ps_fail(err, PS_ERR_INVALID, "%s needs --consistency bsp --aggregate",
-                       ps_conf_say(options->conf, "backup-workers", &first));
-    }
-    if (options->backup_workers >= options->workers && options->backup_workers > 0) {
-        return ps_fail(err, PS_ERR_INVALID, "%s: must be below %s, which is %" PRIu32,
-                       ps_conf_say(options->conf, "backup-workers", &first),
-                       ps_conf_say(options->conf, "workers", &second), options->workers);
-    }
-    return PS_OK;
-}
-
-/* Put the setting, its value and its source before the message of whoever refused it. */
-static enum ps_status from(const struct ps_train_options *options, const char *name,
-                           enum ps_status status, struct ps_error *err)
-{
-    if (status == PS_OK || options->conf == NULL) {
-        return status;
-    }
-    struct ps_conf_words words;
-    return ps_wrap(err, status, "%s", ps_conf_say(options->conf, name, &words));
-}
 
 static enum ps_status read_model(const struct ps_train_options *options, struct ps_train_plan *plan,
                                  struct ps_error *err)
@@ -141,7 +29,7 @@ static enum ps_status read_model(const struct ps_train_options *options, struct 
     }
     const char *hidden = options->hidden != NULL ? options->hidden : "";
     enum ps_status status = ps_model_hidden_parse(hidden, &plan->params, err);
-    return from(options, "hidden", status, err);
+    return ps_train_blame(options, "hidden", status, err);
 }
 
 /* What the flags alone say, without a file or an allocation. */
@@ -150,47 +38,20 @@ static enum ps_status read_options(const struct ps_train_options *options,
 {
     plan->options = *options;
     plan->optimizer = &ps_train_optimizers[options->optimizer];
-    if (options->weight_decay_given && plan->optimizer->weight_decay < 0.0f) {
-        struct ps_conf_words first;
-        struct ps_conf_words second;
-        return ps_fail(err, PS_ERR_INVALID, "%s belongs to --optimizer adamw; with %s use --l2",
-                       ps_conf_say(options->conf, "weight-decay", &first),
-                       ps_conf_say(options->conf, "optimizer", &second));
+    enum ps_status status = ps_train_check_decay(options, plan->optimizer, err);
+    if (status == PS_OK) {
+        status = read_model(options, plan, err);
     }
-    enum ps_status status = read_model(options, plan, err);
     if (status == PS_OK) {
         float rate = options->lr > 0.0f ? options->lr : plan->optimizer->rate;
-        status = from(options, "schedule",
-                      ps_schedule_parse(options->schedule, rate, &plan->schedule, err), err);
+        status = ps_train_schedule(options, rate, &plan->schedule, err);
     }
-    if (status == PS_OK) {
-        status = parse_consistency(options, &plan->consistency, err);
-    }
-    return status == PS_OK ? check_aggregate(options, &plan->consistency, err) : status;
-}
-
-enum ps_status ps_train_options_check(const struct ps_train_options *options, struct ps_error *err)
-{
-    struct ps_train_plan plan = {0};
-    return read_options(options, &plan, err);
+    return status == PS_OK ? ps_train_consistency(options, &plan->consistency, err) : status;
 }
 
 static void write_texts(struct ps_train_plan *plan)
 {
-    const struct ps_consistency *consistency = &plan->consistency;
-    switch (consistency->mode) {
-    case PS_CONSISTENCY_SSP:
-        (void)snprintf(plan->consistency_text, sizeof(plan->consistency_text), "ssp:%" PRIu32,
-                       consistency->bound);
-        break;
-    case PS_CONSISTENCY_ASP:
-        (void)snprintf(plan->consistency_text, sizeof(plan->consistency_text), "asp");
-        break;
-    case PS_CONSISTENCY_BSP:
-    case PS_CONSISTENCY_NONE:
-        (void)snprintf(plan->consistency_text, sizeof(plan->consistency_text), "bsp");
-        break;
-    }
+    ps_train_consistency_text(&plan->consistency, plan->consistency_text);
     (void)snprintf(plan->data_text, sizeof(plan->data_text),
                    "rows=%zu features=%" PRIu32 " classes=%" PRIu32 " hash=%016" PRIx64,
                    plan->train->n_rows, plan->train->n_features, plan->train->n_classes,
@@ -251,7 +112,7 @@ static enum ps_status open_data(const struct ps_train_options *options, struct p
     const char *name = blame == PS_DATA_BLAME_TEST && options->test != NULL ? "test"
                        : blame == PS_DATA_BLAME_FORMAT && format            ? "format"
                                                                             : "data";
-    return from(options, name, status, err);
+    return ps_train_blame(options, name, status, err);
 }
 
 enum ps_status ps_train_plan_open(const struct ps_train_options *options, struct ps_mem *mem,
