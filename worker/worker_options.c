@@ -5,6 +5,7 @@
 
 #include "base/limits.h"
 #include "conf/job.h"
+#include "model/sparse_model.h"
 #include "obs/log.h"
 #include "train/optimizer_list.h"
 
@@ -16,13 +17,20 @@ static const char *const optimizer_words[] = {
 #undef X
         NULL};
 
+/* As enum ps_choice, whose NO is a base of 1. */
+static const char *const index_base_words[] = {"auto", "1", "0", NULL};
+
+static const char *const choice_words[] = {"auto", "no", "yes", NULL};
+
 static const struct ps_option train_rows[] = {
     {
         .name = "data",
         .unit = "PATH|NAME",
         .help =
-            "Training data: a folder of IDX files (plain or gzip), or fashion-mnist, the set of "
-            "Debian's package dataset-fashion-mnist.",
+            "Training data: files of lines (libsvm, csv, tsv or criteo; plain, gzip or zstd), as a "
+            "path, a folder, a pattern such as part-*, or several of these joined by commas; or a "
+            "folder of IDX files (plain or gzip), or fashion-mnist, the set of Debian's package "
+            "dataset-fashion-mnist.",
         .group = "Data",
         .type = PS_OPTION_STRING,
         .required = true,
@@ -31,22 +39,25 @@ static const struct ps_option train_rows[] = {
     {
         .name = "test",
         .unit = "PATH",
-        .help = "Folder of the test files, if it is not that of --data.",
+        .help = "Test data, likewise; of IDX files the folder, if it is not that of --data.",
         .type = PS_OPTION_STRING,
         .offset = AT(test),
     },
     {
         .name = "format",
         .unit = "NAME",
-        .help = "Format of the data: auto or idx.",
+        .help = "Format of the data: auto (what was decided is said), libsvm, csv, tsv, criteo or "
+                "idx.",
         .preset = "auto",
         .type = PS_OPTION_STRING,
         .offset = AT(format),
     },
     {
         .name = "shuffle",
-        .help = "Visit the rows in the order of the file, every epoch; otherwise each epoch has an "
-                "order of its own, drawn from --seed.",
+        .help =
+            "Visit the rows in the order of the file, every epoch; otherwise each epoch has an "
+            "order of its own, drawn from --seed: of lines, an order of the parts of the files, "
+            "and one within each window of a part.",
         .preset = "true",
         .type = PS_OPTION_BOOL,
         .offset = AT(shuffle),
@@ -54,7 +65,7 @@ static const struct ps_option train_rows[] = {
     {
         .name = "center",
         .help =
-            "Train on pixels as they are; otherwise on pixels minus their mean over the training "
+            "Of images: train on pixels as they are; otherwise on pixels minus their mean over the training "
             "data, with which many workers and old weights do little harm. The written model "
             "takes pixels as they are either way.",
         .preset = "true",
@@ -62,9 +73,96 @@ static const struct ps_option train_rows[] = {
         .offset = AT(center),
     },
     {
+        .name = "index-base",
+        .help = "Of libsvm: the number of the first feature; auto: 0 if it occurs, else 1.",
+        .group = "Lines of text",
+        .preset = "auto",
+        .words = index_base_words,
+        .type = PS_OPTION_ENUM,
+        .offset = AT(index_base),
+    },
+    {
+        .name = "labels",
+        .unit = "LABEL,...",
+        .help = "Labels of the classes, class 0 first; otherwise those that occur, in order.",
+        .type = PS_OPTION_STRING,
+        .list = true,
+        .offset = AT(labels),
+    },
+    {
+        .name = "header",
+        .help = "Of csv and tsv: whether each file begins with a line of names.",
+        .preset = "auto",
+        .words = choice_words,
+        .type = PS_OPTION_ENUM,
+        .offset = AT(header),
+    },
+    {
+        .name = "standardize",
+        .help = "Bring features to one scale, learnt from the training data and kept with the "
+                "model. auto: numeric columns of csv and tsv, not libsvm.",
+        .preset = "auto",
+        .words = choice_words,
+        .type = PS_OPTION_ENUM,
+        .offset = AT(standardize),
+    },
+    {
+        .name = "label",
+        .unit = "COLUMN",
+        .help = "Of csv and tsv: the column of the label, by name or number from 1; otherwise the "
+                "one called label, target, class, y, click or clicked, else the first.",
+        .type = PS_OPTION_STRING,
+        .offset = AT(label),
+    },
+    {
+        .name = "categorical",
+        .unit = "COLUMN,...",
+        .help = "Of csv and tsv: columns whose texts are features of their own; otherwise those "
+                "with a cell that is no number.",
+        .type = PS_OPTION_STRING,
+        .list = true,
+        .offset = AT(categorical),
+    },
+    {
+        .name = "numeric",
+        .unit = "COLUMN,...",
+        .help = "Of csv and tsv: columns of numbers; another cell there is an error.",
+        .type = PS_OPTION_STRING,
+        .list = true,
+        .offset = AT(numeric),
+    },
+    {
+        .name = "ignore",
+        .unit = "COLUMN,...",
+        .help = "Of csv and tsv: columns that are not features.",
+        .type = PS_OPTION_STRING,
+        .list = true,
+        .offset = AT(ignore),
+    },
+    {
+        .name = "max-bad-rows",
+        .unit = "rows",
+        .help = "Lines that cannot be read are skipped and counted, up to so many for each process "
+                "that reads; one more is an error.",
+        .preset = "0",
+        .type = PS_OPTION_U64,
+        .offset = AT(max_bad_rows),
+    },
+    {
+        .name = "window-rows",
+        .unit = "rows",
+        .help = "Rows that are shuffled together and held in memory; 0: as many as suit.",
+        .preset = "0",
+        .type = PS_OPTION_U32,
+        .max = 1u << 24,
+        .offset = AT(window_rows),
+    },
+    {
         .name = "model",
         .unit = "NAME",
-        .help = "softmax (linear), or mlp (hidden layers with ReLU).",
+        .help = "Of images: softmax (linear), or mlp (hidden layers with ReLU). Of lines: logreg, "
+                "linear, softmax, fm (factorisation machine), mf (matrix factorisation of user, "
+                "item and rating), wide-deep (embeddings and hidden layers).",
         .group = "Model",
         .preset = "softmax",
         .type = PS_OPTION_STRING,
@@ -73,10 +171,39 @@ static const struct ps_option train_rows[] = {
     {
         .name = "hidden",
         .unit = "N,N,...",
-        .help = "Units of the hidden layers of mlp, from the input on; 128 when it is not given.",
+        .help = "Units of the hidden layers of mlp (128 when it is not given) and wide-deep, from "
+                "the input on.",
         .type = PS_OPTION_STRING,
         .list = true,
         .offset = AT(hidden),
+    },
+    {
+        .name = "rank",
+        .help = "Factors of a feature for fm, of a user and an item for mf, width of an embedding "
+                "for wide-deep; 8, 16 and 8 when it is not given.",
+        .type = PS_OPTION_U32,
+        .min = 1,
+        .max = PS_MODEL_RANK_MAX,
+        .offset = AT(rank),
+    },
+    {
+        .name = "regress",
+        .help = "fm and wide-deep: labels are numbers to be met, not two classes.",
+        .type = PS_OPTION_BOOL,
+        .offset = AT(regress),
+    },
+    {
+        .name = "pool",
+        .help = "wide-deep: the embeddings of a row are added up, not put side by side.",
+        .type = PS_OPTION_BOOL,
+        .offset = AT(pool),
+    },
+    {
+        .name = "bias",
+        .help = "Of lines: train without a bias, and do not start from the mean of the labels.",
+        .preset = "true",
+        .type = PS_OPTION_BOOL,
+        .offset = AT(bias),
     },
     {
         .name = "batch",
@@ -90,6 +217,17 @@ static const struct ps_option train_rows[] = {
         .offset = AT(batch),
     },
     {
+        .name = "local-steps",
+        .unit = "steps",
+        .help = "Of lines: batches that a worker trains on its own copy, by plain gradient steps "
+                "of the same rate, before it pushes the sum of their gradients.",
+        .preset = "1",
+        .type = PS_OPTION_U32,
+        .min = 1,
+        .max = 4096,
+        .offset = AT(local_steps),
+    },
+    {
         .name = "epochs",
         .help = "How often every row is trained.",
         .preset = "5",
@@ -100,7 +238,8 @@ static const struct ps_option train_rows[] = {
     },
     {
         .name = "optimizer",
-        .help = "Update rule of the servers.",
+        .help = "Update rule of the servers. Of lines, when it is not given: the one that suits "
+                "the model, with its rate and penalties. ftrl is for lines only.",
         .preset = "sgd",
         .words = optimizer_words,
         .type = PS_OPTION_ENUM,
@@ -108,8 +247,8 @@ static const struct ps_option train_rows[] = {
     },
     {
         .name = "lr",
-        .help = "Learning rate. When it is not given: sgd 0.1, momentum and adagrad 0.01, adam and "
-                "adamw 0.001.",
+        .help = "Learning rate. When it is not given: sgd and ftrl 0.1, momentum and adagrad 0.01, "
+                "adam and adamw 0.001; of lines without --optimizer what suits the model.",
         .type = PS_OPTION_F32,
         .f_min = 1e-12,
         .f_max = 1e6,
@@ -170,12 +309,49 @@ static const struct ps_option train_rows[] = {
     },
     {
         .name = "l2",
-        .help = "Penalty: l2 times the weight is added to the gradient.",
+        .help = "Penalty: l2 times the weight is added to the gradient; of lines not for biases "
+                "and layers.",
         .preset = "0",
         .type = PS_OPTION_F32,
         .f_min = 0.0,
         .f_max = 1e6,
         .offset = AT(l2),
+    },
+    {
+        .name = "l1",
+        .help = "Penalty of ftrl: weights that are pulled less than this are exactly 0. In units "
+                "of a row's gradient, as beta.",
+        .preset = "0",
+        .type = PS_OPTION_F32,
+        .f_min = 0.0,
+        .f_max = 1e6,
+        .offset = AT(l1),
+    },
+    {
+        .name = "beta",
+        .help = "Of ftrl: keeps first steps small; 1 when it is not given.",
+        .type = PS_OPTION_F32,
+        .f_min = 1e-6,
+        .f_max = 1e6,
+        .offset = AT(beta),
+    },
+    {
+        .name = "admit-after",
+        .unit = "pushes",
+        .help = "Of lines: a feature gets its row when it has come in so many pushes.",
+        .preset = "1",
+        .type = PS_OPTION_U32,
+        .min = 1,
+        .max = 255,
+        .offset = AT(admit_after),
+    },
+    {
+        .name = "expire-after",
+        .unit = "steps",
+        .help = "Of lines: a row that no push touches for more steps is forgotten; 0: never.",
+        .preset = "0",
+        .type = PS_OPTION_U32,
+        .offset = AT(expire_after),
     },
     {
         .name = "seed",
@@ -365,6 +541,8 @@ void ps_train_options_given(const struct ps_conf *conf, struct ps_train_options 
 {
     train->conf = conf;
     train->staleness_given = ps_conf_given(conf, "staleness");
+    train->optimizer_given = ps_conf_given(conf, "optimizer");
+    train->l2_given = ps_conf_given(conf, "l2");
     train->weight_decay_given = ps_conf_given(conf, "weight-decay");
     train->seed_given = ps_conf_given(conf, "seed");
 }

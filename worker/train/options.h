@@ -52,8 +52,8 @@ struct ps_train_options {
     const char *categorical;
     const char *numeric;
     const char *ignore;
-    uint32_t index_base; /* 0: auto, 1: from 0, 2: from 1; as the words of the flag. */
-    uint32_t header;     /* enum ps_choice, as the next. */
+    uint32_t index_base; /* enum ps_choice, as the next two: YES is 0, NO is 1. */
+    uint32_t header;
     uint32_t standardize;
     uint32_t rank;        /* 0: the model's. */
     uint32_t local_steps; /* >= 1 */
@@ -67,7 +67,6 @@ struct ps_train_options {
     bool pool;
     bool regress;
     bool optimizer_given;
-    bool l1_given;
     bool l2_given;
     bool staleness_given;
     bool weight_decay_given;
