@@ -12,8 +12,6 @@
 #include "os/alloc.h"
 #include "os/process.h"
 #include "os/random.h"
-#include "train/finish.h"
-#include "train/loop.h"
 
 /* Everything that can be wrong with flags and data, before anything is started. */
 static enum ps_status prepare(struct run *run, struct ps_error *err)
@@ -29,7 +27,7 @@ static enum ps_status prepare(struct run *run, struct ps_error *err)
         run->options.train.seed = ps_load_u64(id.bytes) >> 1; /* Readable as a signed number. */
         run->options.train.seed_given = true;
     }
-    status = ps_train_plan_open(&run->options.train, &run->mem, &run->plan, err);
+    status = ps_training_open(&run->options.train, &run->mem, &run->training, err);
     return status == PS_OK ? ps_finish_check(&run->conf, run->options.out, run->options.report, err)
                            : status;
 }
@@ -41,6 +39,9 @@ static int run_all(struct run *run)
     if (status != PS_OK) {
         (void)fprintf(stderr, "ps-run: %s\n", err.text);
         return ps_train_exit_status(status);
+    }
+    if (ps_training_said(&run->training) != NULL) {
+        (void)fprintf(stderr, "ps-run: %s\n", ps_training_said(&run->training));
     }
     ps_report_init(&run->report);
     int exit_status = run->options.in_process ? run_in_process(run) : run_cluster(run);
@@ -73,7 +74,7 @@ int main(int argc, char **argv)
         (void)fflush(NULL);
         _exit(exit_status); /* Not exit: it would pull libraries from under the thread. */
     }
-    ps_train_plan_close(&run.plan);
+    ps_training_close(&run.training);
     ps_conf_deinit(&run.conf);
     return exit_status;
 }

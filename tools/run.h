@@ -16,15 +16,15 @@
 #include "base/mem.h"
 #include "outcome.h"
 #include "run_options.h"
-#include "train/finish.h"
 #include "train/report.h"
+#include "train/training.h"
 
 struct run {
     const char *argv0;
     struct ps_conf conf;
     struct ps_run_options options;
     struct ps_mem mem;
-    struct ps_train_plan plan;
+    struct ps_training training;
     struct ps_report report;
     struct ps_outcome_lists lists;         /* Of the report. */
     char model_path[PS_FINISH_PATH_BYTES]; /* Empty: none was written. */

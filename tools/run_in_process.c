@@ -17,7 +17,6 @@
 #include "run.h"
 #include "run_finish.h"
 #include "server.h"
-#include "train/loop.h"
 
 #define ADDRESS  "in-process"
 #define NOT_DONE "the job did not end"
@@ -91,7 +90,7 @@ static enum ps_status train(struct solo *solo, struct ps_error *err)
     struct ps_train_result result = {0};
     enum ps_status status = open_client(solo, PS_CLIENT_WORKER, &client, err);
     if (status == PS_OK) {
-        status = ps_train_run(&solo->run->plan, client, &stop_flag, &result, err);
+        status = ps_training_run(&solo->run->training, client, &stop_flag, &result, err);
         ps_client_close(client);
     }
     if (status == PS_OK && !result.done) {

@@ -22,8 +22,7 @@
 #include "os/process.h"
 #include "os/thread_exec.h"
 #include "outcome.h"
-#include "train/finish.h"
-#include "train/loop.h"
+#include "train/training.h"
 #include "worker_options.h"
 
 #define REJOINS_MAX 3u    /* A process that is stopped again and again should say so and end. */
@@ -33,7 +32,7 @@ struct worker {
     struct ps_worker_options options;
     struct ps_id cluster_id; /* Asked for or joined; none: any. */
     struct ps_mem mem;
-    struct ps_train_plan plan;
+    struct ps_training training;
     struct ps_loop *loop;
     struct ps_runtime *runtime;
     struct ps_thread_exec *trainer;
@@ -72,7 +71,8 @@ static enum ps_status train_once(struct worker *worker)
     struct ps_client *client = NULL;
     enum ps_status status = open_client(worker, PS_CLIENT_WORKER, &client);
     if (status == PS_OK) {
-        status = ps_train_run(&worker->plan, client, &worker->stop, &worker->result, &worker->err);
+        status = ps_training_run(&worker->training, client, &worker->stop, &worker->result,
+                                 &worker->err);
         struct ps_view view;
         ps_client_view(client, &view);
         worker->cluster_id = view.cluster_id; /* It will not be another one. */
@@ -101,21 +101,14 @@ static enum ps_status finish(struct worker *worker)
     if (status != PS_OK) {
         return status;
     }
-    struct ps_weights weights = {0};
-    status = ps_finish_pull(&worker->plan, client, &weights, &worker->err);
-    if (status == PS_OK && worker->options.report != NULL) {
+    if (worker->options.report != NULL) {
         status = look(worker, client);
     }
-    ps_client_close(client);
     if (status == PS_OK) {
-        status = ps_finish_judge(&worker->plan, &weights, &worker->report, &worker->err);
+        status = ps_training_finish(&worker->training, client, &worker->report, worker->options.out,
+                                    worker->model_path, &worker->err);
     }
-    if (status == PS_OK && worker->options.out != NULL) {
-        status = ps_finish_write(&worker->plan, &weights, worker->options.out, worker->model_path,
-                                 &worker->err);
-        worker->report.model_path = worker->model_path;
-    }
-    ps_weights_deinit(&weights);
+    ps_client_close(client);
     return status;
 }
 
@@ -190,17 +183,20 @@ static void clean_up(struct worker *worker)
         ps_timer_stop(ps_loop_port(worker->loop), &worker->hurry);
         ps_loop_destroy(worker->loop);
     }
-    ps_train_plan_close(&worker->plan);
+    ps_training_close(&worker->training);
 }
 
 static int run(struct worker *worker)
 {
     ps_report_init(&worker->report);
     enum ps_status status =
-        ps_train_plan_open(&worker->options.train, &worker->mem, &worker->plan, &worker->err);
+        ps_training_open(&worker->options.train, &worker->mem, &worker->training, &worker->err);
     if (status == PS_OK) {
         status = ps_finish_check(worker->options.train.conf, worker->options.out,
                                  worker->options.report, &worker->err);
+    }
+    if (status == PS_OK && ps_training_said(&worker->training) != NULL) {
+        ps_log(PS_LOG_INFO, "worker.data", "what=\"%s\"", ps_training_said(&worker->training));
     }
     if (status == PS_OK) {
         status = start(worker);

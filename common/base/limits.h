@@ -89,6 +89,7 @@
 #define PS_PARTS_PER_WORKER    8u           /* Aimed at per epoch: evens out unequal workers. */
 #define PS_PART_UNITS          8u           /* At least, or workers ask for leases all the time. */
 #define PS_PART_BYTES_MAX      (64u << 20)  /* Who takes over passes over it in some 0.2 s. */
+#define PS_TRAIN_UNIT_ROWS_MAX (1u << 20) /* Rows behind one push: batch times local steps. */
 #define PS_BAD_ROWS_TOLD       5u           /* Lines skipped that are told of; the rest count. */
 #define PS_ZSTD_WINDOW_LOG_MAX 27u /* 128 MiB: what zstd itself takes without being asked. */
 

@@ -21,6 +21,7 @@ struct ps_disk;
     X(TEXT,   model,               "name of the model")                                           \
     X(TEXT,   data,                "what was trained on")                                         \
     X(COUNT,  rows_train,          "rows of the training set")                                    \
+    X(COUNT,  rows_bad,            "lines that were skipped, of those looked at before training")    \
     X(COUNT,  rows_test,           "rows of the test set, 0 without one")                         \
     X(COUNT,  servers,             "servers at the start")                                        \
     X(COUNT,  workers,             "workers that joined")                                         \
