@@ -65,9 +65,9 @@ static const struct ps_option train_rows[] = {
     {
         .name = "center",
         .help =
-            "Of images: train on pixels as they are; otherwise on pixels minus their mean over the training "
-            "data, with which many workers and old weights do little harm. The written model "
-            "takes pixels as they are either way.",
+            "Of images: train on pixels as they are; otherwise on pixels minus their mean over the "
+            "training data, with which many workers and old weights do little harm. The written "
+            "model takes pixels as they are either way.",
         .preset = "true",
         .type = PS_OPTION_BOOL,
         .offset = AT(center),

@@ -18,6 +18,8 @@
 #include "data/format.h"
 #include "data/learning.h"
 
+#define SIZE_TOLD 100.0f /* Values beyond it make usual rates diverge; the user is told. */
+
 /* A feature takes at least 4 bytes: "1:1 ". */
 #define FEATURE_BYTES_MIN 4u
 
@@ -275,7 +277,8 @@ struct survey {
     uint64_t index_min;
     uint64_t index_max;
     bool any_feature;
-    float *most; /* [n_most] the largest size of a value per index; NULL: not wanted. */
+    float largest; /* Size of any value. */
+    float *most;   /* [n_most] the largest size of a value per index; NULL: not wanted. */
     size_t n_most;
 };
 
@@ -323,6 +326,9 @@ static enum ps_status survey_line(struct survey *survey, struct ps_learning *lea
         survey->any_feature = true;
     }
     learning->description->n_rows++;
+    for (size_t i = 0; i < scan.n; i++) {
+        survey->largest = fmaxf(survey->largest, fabsf(survey->rows.values[i]));
+    }
     if (learning->options->standardize == PS_CHOICE_YES) {
         status = note_sizes(survey, learning, scan.n, err);
     }
@@ -374,6 +380,12 @@ static enum ps_status conclude(struct survey *survey, struct ps_learning *learni
                    : from_0                     ? "0 occurs"
                                                 : "0 does not occur",
                    description->n_features);
+    if (survey->largest > SIZE_TOLD && survey->most == NULL) {
+        size_t used = strlen(learning->note);
+        (void)snprintf(learning->note + used, sizeof(learning->note) - used,
+                       ", values up to %.3g (--standardize yes brings them to one scale)",
+                       (double)survey->largest);
+    }
     if (survey->most == NULL) {
         return PS_OK;
     }

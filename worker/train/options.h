@@ -17,7 +17,7 @@
 #include "conf/conf.h"
 #include "train/schedule.h"
 
-#define PS_TRAIN_TEXT_BYTES        128u /* Identity of data or model, as the coordinator compares it. */
+#define PS_TRAIN_TEXT_BYTES        128u /* Identity of data or model: the coordinator compares. */
 #define PS_TRAIN_CONSISTENCY_BYTES 24u
 
 /** As users type them; the rows are in worker_options.c. Texts are borrowed. */
