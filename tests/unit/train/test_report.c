@@ -48,11 +48,11 @@ END_TEST
 START_TEST(every_promised_key_exists)
 {
     static const char keys[] =
-        "model data rows_train rows_bad rows_test servers workers consistency epochs steps examples_per_s "
-        "wall_s train_loss test_loss test_accuracy test_auc test_rmse staleness_bound "
-        "staleness_mean staleness_max blocked_fraction bytes_pushed bytes_pulled rows_trained_min "
-        "rows_trained_max retries sessions_lost own_lag seed bytes_served_per_server "
-        "memory_bytes_per_server bytes_copied model_path ";
+        "model data rows_train rows_bad rows_test servers workers consistency epochs steps "
+        "examples_per_s wall_s train_loss test_loss test_accuracy test_auc test_rmse "
+        "staleness_bound staleness_mean staleness_max blocked_fraction bytes_pushed bytes_pulled "
+        "rows_trained_min rows_trained_max retries sessions_lost own_lag seed "
+        "bytes_served_per_server memory_bytes_per_server bytes_copied model_path ";
     char have[sizeof(keys)] = "";
     size_t n_used = 0;
 #define X(kind, key, text)                                  \
