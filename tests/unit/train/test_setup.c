@@ -37,7 +37,7 @@ START_TEST(the_columns_of_the_data_become_fields_of_the_model)
 {
     struct ps_setup *setup = setup_of(setup_cases[2].text);
     ck_assert_uint_eq(setup->model->n_fields, 3);
-    ck_assert_uint_eq(setup->model->dense[0].dims[0], 3 * 2);
+    ck_assert_uint_eq(setup->model->dense[0].dims[0], 6); /* Fields times rank. */
     ck_assert_uint_eq(setup->model->dense[0].dims[1], 4);
     ps_setup_destroy(setup);
 }
