@@ -259,6 +259,7 @@ int main(int argc, char **argv)
     ps_mem_init(&worker.mem);
     worker.cluster_id = worker.options.cluster_id;
     ps_train_options_given(&conf, &worker.options.train);
+    worker.options.train.read_ahead = true;
     if (worker.options.train.workers == 0) {
         worker.options.train.workers = 1;
     }

@@ -157,6 +157,7 @@ static enum ps_status learn(struct ps_learning *learning, struct ps_error *err)
     description->n_features = N_CELLS;
     description->n_rows = learning->head.n_lines;
     description->all_seen = learning->head.whole;
+    description->scaled = true;
     (void)snprintf(learning->note, sizeof(learning->note),
                    "13 numbers as ln(1 + x), 26 categories");
     if (!description->labels.given && description->task != PS_TASK_VALUE) {

@@ -51,7 +51,9 @@ struct ps_description {
     /* Of the look at the data alone, not stored: */
     char said[640];    /* One line: what was decided, and why. */
     double label_mean; /* PS_TASK_VALUE: of the rows that were looked at. */
-    uint64_t n_bad;    /* Lines that were skipped. */
+    double label_deviation;
+    bool scaled;    /* Features are of one scale: standardised, or none has large values. */
+    uint64_t n_bad; /* Lines that were skipped. */
 };
 
 /** An empty description. @return NULL: no memory */

@@ -2,6 +2,7 @@
 #include "data/learning.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -172,8 +173,10 @@ static enum ps_status check_room(const struct ps_learning *learning, const char 
 static void add_value(struct ps_learning *learning, bool good, float number)
 {
     if (good) {
-        learning->label_sum += (double)number;
+        double delta = (double)number - learning->label_mean;
         learning->n_labels++;
+        learning->label_mean += delta / (double)learning->n_labels;
+        learning->label_m2 += delta * ((double)number - learning->label_mean);
     }
 }
 
@@ -348,8 +351,9 @@ static enum ps_status learn(struct ps_learning *learning, struct ps_error *err)
     }
     if (status == PS_OK) {
         description->n_bad = learning->n_bad;
-        description->label_mean =
-            learning->n_labels > 0 ? learning->label_sum / (double)learning->n_labels : 0.0;
+        description->label_mean = learning->label_mean;
+        description->label_deviation =
+            learning->n_labels > 0 ? sqrt(learning->label_m2 / (double)learning->n_labels) : 0.0;
         say(learning, why);
     }
     return status;

@@ -70,14 +70,15 @@ struct ps_learning {
     const struct ps_learn_options *options;
     struct ps_description *description; /* To be filled; task, format and given labels are there. */
     struct ps_head head;
-    char note[160]; /* What the user should know of the decisions; or "". */
+    char note[256]; /* What the user should know of the decisions; or "". */
 
     struct ps_lines *lines;
     char *head_text;
     uint64_t n_budget; /* Bytes of text that may still be read. */
     bool whole;        /* Everything is read. */
     uint64_t n_bad;
-    double label_sum; /* PS_TASK_VALUE: of so many labels. */
+    double label_mean; /* PS_TASK_VALUE: of so many labels, and the squares around it. */
+    double label_m2;
     uint64_t n_labels;
     struct ps_part part; /* What is being read: */
     uint64_t piece;      /* this piece of the file, */

@@ -277,6 +277,7 @@ struct survey {
     uint64_t index_min;
     uint64_t index_max;
     bool any_feature;
+    uint64_t n_qids;
     float largest; /* Size of any value. */
     float *most;   /* [n_most] the largest size of a value per index; NULL: not wanted. */
     size_t n_most;
@@ -326,6 +327,7 @@ static enum ps_status survey_line(struct survey *survey, struct ps_learning *lea
         survey->any_feature = true;
     }
     learning->description->n_rows++;
+    survey->n_qids += scan.n_qids;
     for (size_t i = 0; i < scan.n; i++) {
         survey->largest = fmaxf(survey->largest, fabsf(survey->rows.values[i]));
     }
@@ -380,11 +382,17 @@ static enum ps_status conclude(struct survey *survey, struct ps_learning *learni
                    : from_0                     ? "0 occurs"
                                                 : "0 does not occur",
                    description->n_features);
+    description->scaled = survey->most != NULL || survey->largest <= SIZE_TOLD;
+    size_t used = strlen(learning->note);
     if (survey->largest > SIZE_TOLD && survey->most == NULL) {
-        size_t used = strlen(learning->note);
         (void)snprintf(learning->note + used, sizeof(learning->note) - used,
                        ", values up to %.3g (--standardize yes brings them to one scale)",
                        (double)survey->largest);
+    }
+    used = strlen(learning->note);
+    if (survey->n_qids > 0) {
+        (void)snprintf(learning->note + used, sizeof(learning->note) - used,
+                       ", %" PRIu64 " qid words passed over", survey->n_qids);
     }
     if (survey->most == NULL) {
         return PS_OK;

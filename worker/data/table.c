@@ -21,6 +21,7 @@
 struct survey {
     uint64_t n_numbers;
     uint64_t n_texts;
+    uint64_t n_missing;
     double mean;
     double m2;
     bool decided; /* A flag says what the column is. */
@@ -264,6 +265,7 @@ static void survey_cell(struct survey *survey, const struct ps_cell *cell)
 {
     float value = 0.0f;
     if (ps_is_missing(cell->text, cell->n_bytes) || is_infinite(cell)) {
+        survey->n_missing++;
         return;
     }
     if (!ps_decimal_whole(cell->text, cell->n_bytes, &value)) {
@@ -374,11 +376,13 @@ static void conclude(struct ps_learning *learning, const struct survey *surveys)
     struct ps_description *description = learning->description;
     uint32_t n_kinds[PS_COLUMN_IGNORED + 1] = {0};
     uint32_t label = 0;
+    uint64_t n_missing = 0;
     bool standardize = learning->options->standardize != PS_CHOICE_NO;
     for (uint32_t i = 0; i < description->n_columns; i++) {
         struct ps_column *column = &description->columns[i];
         conclude_column(column, &surveys[i], standardize);
         n_kinds[column->kind]++;
+        n_missing += column->kind != PS_COLUMN_IGNORED ? surveys[i].n_missing : 0;
         label = column->kind == PS_COLUMN_LABEL ? i : label;
     }
     (void)snprintf(
@@ -389,6 +393,12 @@ static void conclude(struct ps_learning *learning, const struct survey *surveys)
         description->header ? description->columns[label].name : "", description->header ? "'" : "",
         n_kinds[PS_COLUMN_NUMERIC], standardize ? " (standardised)" : "",
         n_kinds[PS_COLUMN_CATEGORICAL], n_kinds[PS_COLUMN_IGNORED]);
+    description->scaled = standardize;
+    size_t used = strlen(learning->note);
+    if (n_missing > 0) {
+        (void)snprintf(learning->note + used, sizeof(learning->note) - used,
+                       ", %" PRIu64 " cells missing", n_missing);
+    }
 }
 
 enum ps_status ps_table_learn(struct ps_learning *learning, struct ps_error *err)

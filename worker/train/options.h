@@ -73,7 +73,8 @@ struct ps_train_options {
     bool seed_given;
     bool aggregate;
     bool shuffle;
-    bool center;                /* Train on features with mean 0; see train/center.h. */
+    bool read_ahead; /* Of lines: a thread of its own reads. No flag: the program's choice. */
+    bool center;     /* Train on features with mean 0; see train/center.h. */
     const struct ps_conf *conf; /* Where they came from, for messages; NULL: nobody knows. */
 };
 

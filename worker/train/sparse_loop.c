@@ -135,6 +135,7 @@ static enum ps_status open_feed(struct ps_sparse_trainer *t)
         .seed = options->seed,
         .max_bad_rows = options->max_bad_rows,
         .window_rows = options->window_rows,
+        .read_ahead = options->read_ahead,
     };
     return ps_feed_open(plan->train, plan->setup->description, &how, &t->feed, t->err);
 }

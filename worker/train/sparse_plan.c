@@ -11,6 +11,8 @@
 #include "data/learning.h"
 #include "train/sparse_flags.h"
 
+#define LABEL_SPREADS 8.0f /* Steps from the mean of the labels to one deviation. */
+
 /* Of an update rule by its name; presets of models name none but these. */
 static const struct ps_train_optimizer *optimizer_of(const char *name)
 {
@@ -112,6 +114,19 @@ static enum ps_status make_model(struct ps_sparse_plan *plan,
 
 /* ---- What follows -------------------------------------------------------------------------- */
 
+/*
+ * A step of the rules that are preset is as large as the rate, whatever the gradient; weights of a
+ * linear model of scaled features are as large as the spread of its labels. So prices in thousands
+ * take larger steps, or a usual number of epochs would end far away.
+ */
+static float preset_rate(const struct ps_sparse_plan *plan, const struct ps_optim_preset *preset)
+{
+    const struct ps_description *description = plan->setup->description;
+    float rate = (float)description->label_deviation / LABEL_SPREADS;
+    bool linear = plan->setup->kind == ps_sparse_model_find("linear");
+    return linear && description->scaled && rate > preset->rate ? rate : preset->rate;
+}
+
 /* The model's own rule comes with its own rate and penalties; another one with its own rate. */
 static enum ps_status choose_rule(struct ps_sparse_plan *plan, struct ps_error *err)
 {
@@ -120,7 +135,7 @@ static enum ps_status choose_rule(struct ps_sparse_plan *plan, struct ps_error *
     const struct ps_train_optimizer *own = optimizer_of(preset->optimizer);
     plan->optimizer = options->optimizer_given ? &ps_train_optimizers[options->optimizer] : own;
     plan->as_preset = plan->optimizer == own;
-    float rate = plan->as_preset ? preset->rate : plan->optimizer->rate;
+    float rate = plan->as_preset ? preset_rate(plan, preset) : plan->optimizer->rate;
     enum ps_status status = ps_sparse_flags_rule(options, plan->optimizer, err);
     return status == PS_OK ? ps_train_schedule(options, options->lr > 0.0f ? options->lr : rate,
                                                &plan->schedule, err)

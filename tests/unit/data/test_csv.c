@@ -246,6 +246,7 @@ START_TEST(a_label_in_two_spellings_is_one)
     ck_assert_int_eq(rig_read(&rig, path, &train, &err), PS_OK);
     ck_assert_ptr_nonnull(strstr(train.said, "label <=50K is 0, >50K is 1"));
     ck_assert_uint_eq(train.counts.n_missing, 1);
+    ck_assert_msg(strstr(train.said, "0 ignored, 1 cells missing; ") != NULL, "%s", train.said);
     ck_assert_msg(rig_read(&rig, other, &test, &err) == PS_OK, "%s", err.text);
     ck_assert_str_eq(rig_text(&test.rows, true, text), "1 0:40 1:1\n0 0:50 1:1\n");
     /* The same text and the same missing mark have the same key in both. */

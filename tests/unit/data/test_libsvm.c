@@ -226,6 +226,29 @@ START_TEST(standardised_values_are_within_one)
 }
 END_TEST
 
+START_TEST(large_values_and_qids_are_told)
+{
+    static const struct {
+        const char *text;
+        const char *says;
+        bool standardize;
+    } rows[] = {
+        {"1 1:100\n0 2:1\n", "2 of them; 2 rows", false},
+        {"1 1:-101\n0 2:1\n", "2 of them, values up to 101 (--standardize yes", false},
+        {"1 1:-101\n0 2:1\n", "2 of them; 2 rows", true},
+        {"1 qid:7 1:1\n0 qid:8 2:1\n", "2 of them, 2 qid words passed over; 2 rows", false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rig rig = {.learn = {.standardize = rows[i].standardize ? PS_CHOICE_YES : 0}};
+        struct rig_result result;
+        put("file", rows[i].text);
+        ck_assert_int_eq(rig_read(&rig, path, &result, NULL), PS_OK);
+        ck_assert_msg(strstr(result.said, rows[i].says) != NULL, "%s", result.said);
+        rig_forget(&result);
+    }
+}
+END_TEST
+
 START_TEST(the_format_is_told_by_the_first_lines)
 {
     struct rig rig = {0};
@@ -336,6 +359,7 @@ Suite *suite_libsvm(void)
     tcase_add_test(tcase, the_base_is_part_of_the_description);
     tcase_add_test(tcase, labels_may_be_given_and_may_be_left_out_for_prediction);
     tcase_add_test(tcase, standardised_values_are_within_one);
+    tcase_add_test(tcase, large_values_and_qids_are_told);
     tcase_add_test(tcase, the_format_is_told_by_the_first_lines);
     tcase_add_test(tcase, large_data_are_learnt_from_evenly_spread_pieces);
     tcase_add_test(tcase, every_refused_allocation_is_reported_and_leaves_nothing);

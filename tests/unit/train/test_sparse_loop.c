@@ -518,6 +518,27 @@ START_TEST(tables_are_defined_by_flags_or_by_what_suits_the_model)
 }
 END_TEST
 
+/* _i: are the columns of one scale? */
+START_TEST(a_linear_model_takes_steps_as_large_as_its_labels_ask_for)
+{
+    static const char *const tables[] = {"y,x\n1000,1\n3000,9000\n", "y,x\n1,1\n3,2\n"};
+    for (size_t i = 0; i < 2; i++) {
+        put("some.csv", tables[i]);
+        struct ps_train_options options = usual();
+        struct ps_error err = {0};
+        options.optimizer_given = false;
+        options.lr = 0.0f;
+        options.bias = true;
+        options.standardize = _i == 0 ? 1 : 0; /* no, auto */
+        ck_assert_msg(ps_sparse_plan_open(&options, &mem, &plan, &err) == PS_OK, "%s", err.text);
+        float expected = i == 0 && _i == 1 ? 1000.0f / 8.0f : 0.5f;
+        ck_assert_msg(plan.schedule.rate == expected, "%g", (double)plan.schedule.rate);
+        ck_assert(plan.setup->params.offset == (i == 0 ? 2000.0 : 2.0));
+        ps_sparse_plan_close(&plan);
+    }
+}
+END_TEST
+
 static Suite *suite_sparse_loop(void)
 {
     Suite *suite = suite_create("sparse_loop");
@@ -533,6 +554,7 @@ static Suite *suite_sparse_loop(void)
     tcase_add_test(tcase, a_schedule_goes_from_its_begin_to_its_end);
     tcase_add_loop_test(tcase, one_that_was_stopped_ends_after_its_step, 0, N_WAYS);
     tcase_add_loop_test(tcase, of_two_failures_of_a_step_the_first_is_named, 0, N_WAYS);
+    tcase_add_loop_test(tcase, a_linear_model_takes_steps_as_large_as_its_labels_ask_for, 0, 2);
     tcase_add_test(tcase, tables_are_defined_by_flags_or_by_what_suits_the_model);
     suite_add_tcase(suite, tcase);
     return suite;
