@@ -14,6 +14,7 @@
 #include <ps/client.h>
 
 #include "base/mem.h"
+#include "client/failpoint.h"
 #include "num/blas.h"
 #include "obs/log.h"
 #include "os/alloc.h"
@@ -224,6 +225,30 @@ static int run(struct worker *worker)
     return ps_train_exit_status(status);
 }
 
+/* As the words of --failpoint are numbered. */
+static enum ps_status set_failpoint(const struct ps_conf *conf,
+                                    const struct ps_worker_options *options, struct ps_error *err)
+{
+    if (options->failpoint == 0) {
+        return PS_OK;
+    }
+#ifdef PS_PLANT
+    (void)conf;
+    (void)err;
+    uint32_t nth = options->failpoint - 1;
+    ps_failpoint_set(&(struct ps_failpoint){
+        .place = (enum ps_failpoint_place)(nth % PS_FAILPOINT_PLACES),
+        .at = options->failpoint_at,
+        .stops = nth >= PS_FAILPOINT_PLACES,
+    });
+    return PS_OK;
+#else
+    struct ps_conf_words words;
+    return ps_fail(err, PS_ERR_INVALID, "%s works in test builds only (-Dplant=true)",
+                   ps_conf_say(conf, "failpoint", &words));
+#endif
+}
+
 static enum ps_status check_coordinator(const struct ps_conf *conf,
                                         const struct ps_worker_options *options,
                                         struct ps_error *err)
@@ -245,7 +270,8 @@ int main(int argc, char **argv)
     case PS_CONF_BAD: (void)fprintf(stderr, "ps-worker: %s\n", err.text); return 2;
     case PS_CONF_RUN: break;
     }
-    if (check_coordinator(&conf, &worker.options, &err) != PS_OK) {
+    if (check_coordinator(&conf, &worker.options, &err) != PS_OK ||
+        set_failpoint(&conf, &worker.options, &err) != PS_OK) {
         (void)fprintf(stderr, "ps-worker: %s\n", err.text);
         return 2;
     }

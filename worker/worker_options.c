@@ -438,6 +438,12 @@ const struct ps_option_table ps_train_option_table = {train_rows, PS_ARRAY_LEN(t
 #undef AT
 #define AT(field) offsetof(struct ps_worker_options, field)
 
+/* Places as enum ps_failpoint_place, once for each signal. */
+static const char *const failpoint_words[] = {
+    "none",          "kill-between-acks",   "kill-acked",          "kill-ticked",
+    "kill-unticked", "kill-unticked-twice", "stop-between-acks",   "stop-acked",
+    "stop-ticked",   "stop-unticked",       "stop-unticked-twice", NULL};
+
 static const struct ps_option worker_rows[] = {
     {
         .name = "coordinator",
@@ -506,6 +512,23 @@ static const struct ps_option worker_rows[] = {
         .preset = "false",
         .type = PS_OPTION_BOOL,
         .offset = AT(die_with_parent),
+    },
+    {
+        .name = "failpoint",
+        .help = "Test builds only: kill or stop this process there.",
+        .preset = "none",
+        .words = failpoint_words,
+        .type = PS_OPTION_ENUM,
+        .offset = AT(failpoint),
+    },
+    {
+        .name = "failpoint-at",
+        .unit = "occasions",
+        .help = "Test builds only: not before it has been there so often.",
+        .preset = "1",
+        .type = PS_OPTION_U32,
+        .min = 1,
+        .offset = AT(failpoint_at),
     },
 };
 

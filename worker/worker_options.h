@@ -22,6 +22,9 @@ struct ps_worker_options {
     uint32_t log_level;      /* enum ps_log_level */
     bool die_with_parent;
     uint64_t give_up_ms; /* A server silent for so long is lost. */
+    /* Honoured in test builds only: enum ps_failpoint_place + 1 to kill, then likewise to stop. */
+    uint32_t failpoint;
+    uint32_t failpoint_at;
 };
 
 /** Rows that fill struct ps_train_options. */

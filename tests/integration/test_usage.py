@@ -188,6 +188,8 @@ class Usage(ps_test.Case):
     def test_bugs_can_be_planted_in_test_builds_only(self):
         for bug in ("gate-off-by-one", "dedupe-off", "dead-in-minimum"):
             self.refuse("--plant", bug, program=ps_test.SERVER, says=["--plant"])
+        self.refuse("--failpoint", "kill-acked", "--data", self.data, program=ps_test.WORKER,
+                    says=["--failpoint"])
 
     def test_addresses_and_names_have_bounds(self):
         for args, says in (

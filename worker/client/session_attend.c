@@ -6,6 +6,7 @@
  * The hello carries no report: after a change of coordinators a report must go only to one whose
  * term we have heard, and a stream's term is heard with its first state.
  */
+#include "client/failpoint.h"
 #include "client/session_impl.h"
 #include "client/session_state.h"
 #include "obs/log.h"
@@ -132,8 +133,10 @@ static enum ps_status send_report(struct ps_session *session, bool hello)
 void ps_session_attend_report(struct ps_session *session)
 {
     struct ps_session_attend *attend = &session->attend;
-    if (attend->stream != NULL && attend->heard && !attend->closing) {
+    if (attend->stream != NULL && attend->heard && !attend->closing &&
+        ps_failpoint_report(&session->report)) {
         (void)send_report(session, false);
+        ps_failpoint_reported();
     }
 }
 

@@ -6,6 +6,7 @@
  * every borrowed piece was let go, so an operation never ends while somebody may still read its
  * tensors.
  */
+#include "client/failpoint.h"
 #include "client/session_impl.h"
 #include "obs/log.h"
 
@@ -321,6 +322,7 @@ static void run_call(struct ps_mail *mail)
     ps_msg_unref(call->request.reply);
     call->request.reply = NULL;
     ps_flow_end_call(&call->work->push_flow, &call->push, ready_ms);
+    ps_failpoint_answered(&call->work->push_flow, &session->route);
     ps_flow_end_call(&call->work->pull_flow, &call->pull, ready_ms);
     server->n_calls--;
     server->n_asking -= call->asks ? 1 : 0;
@@ -499,6 +501,7 @@ static bool fill_call(struct ps_session *session, struct ps_session_work *work,
     call->push.n_bytes = 0;
     call->pull = (struct ps_flow_call){.server = call->server};
     if (work->push != NULL && !cut_off(session, now_ms) &&
+        !ps_failpoint_holds(&work->push_flow, call->server) &&
         ps_flow_take(&work->push_flow, &session->route, call->server, now_ms, &call->push) > 0) {
         if (work->pull != NULL) {
             (void)ps_flow_take_same(&work->pull_flow, &work->push_flow, &call->push, &call->pull);

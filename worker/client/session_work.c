@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "client/failpoint.h"
 #include "client/session_impl.h"
 #include "num/kernel.h"
 
@@ -213,6 +214,7 @@ static enum ps_status begin_push(struct ps_session *session, struct ps_session_w
         return status;
     }
     work->push = push;
+    ps_failpoint_push(&work->push_flow, &session->route);
     return PS_OK;
 }
 
@@ -313,6 +315,7 @@ static void end_push(struct ps_session *session, struct ps_session_work *work)
     session->view.n_bytes_pushed += work->n_push_bytes;
     ps_metric_add(metrics, PS_METRIC_bytes_pushed_total, work->n_push_bytes);
     if (status == PS_OK) {
+        ps_failpoint_acked();
         uint64_t read_clock = push->read_clock < push->step ? push->read_clock : push->step;
         ps_metric_add(metrics, PS_METRIC_push_total, 1);
         ps_metric_add(metrics, PS_METRIC_push_rows_total, push->rows);
