@@ -228,14 +228,40 @@ static enum ps_lease_state state_of(const struct ps_lease_pool *pool, uint64_t i
     return (enum ps_lease_state)pool->state[id - 1];
 }
 
-uint64_t ps_lease_pool_lend(struct ps_lease_pool *pool)
+/*
+ * Whether a free lease can be lent now. A part is lent to one session at a time, so that its rows
+ * meet the weights that they left behind: not before its lease of the epoch before is finished. Nor
+ * before all are of the epoch before that: so there are never many holes in the finished ids.
+ */
+static bool can_be_lent(const struct ps_lease_pool *pool, uint64_t id)
 {
-    uint64_t id = pool->free_from;
+    const struct ps_lease_plan *plan = &pool->plan;
+    uint32_t epoch = (uint32_t)((id - 1) / plan->n_parts);
+    if (!plan->uncounted || epoch == 0) {
+        return true;
+    }
+    return (epoch == 1 || pool->epoch_finished[epoch - 2] == plan->n_parts) &&
+           pool->n_trained[ps_lease_at(plan, id).part] == epoch;
+}
+
+/* The first free lease from `id` on, or the id behind the last. */
+static uint64_t find_free(const struct ps_lease_pool *pool, uint64_t id)
+{
     while (id <= pool->plan.n_leases && state_of(pool, id) != PS_LEASE_FREE) {
         id++;
     }
+    return id;
+}
+
+uint64_t ps_lease_pool_lend(struct ps_lease_pool *pool)
+{
+    uint64_t id = find_free(pool, pool->free_from);
     pool->free_from = id;
-    if (id > pool->plan.n_leases) {
+    uint64_t end = id + 2 * (uint64_t)pool->plan.n_parts; /* Two epochs on none can be lent. */
+    while (id <= pool->plan.n_leases && id < end && !can_be_lent(pool, id)) {
+        id = find_free(pool, id + 1);
+    }
+    if (id > pool->plan.n_leases || id >= end) {
         return 0;
     }
     pool->state[id - 1] = PS_LEASE_LENT;

@@ -27,8 +27,11 @@
 #define PS_LEASES_PER_WORKER    8u     /* Aimed at per epoch: evens out workers of unequal speed. */
 /* Row numbers and their products with small factors stay far from the end of 64 bits. */
 #define PS_LEASE_ROWS_MAX ((uint64_t)1 << 48)
-/* Leases are lent lowest id first, so holes in the finished ids are never more than sessions. */
-#define PS_LEASE_RANGES_MAX (PS_SESSIONS_MAX + 1u)
+/*
+ * Leases are lent lowest id first, so holes in the finished ids are those that are lent, and over
+ * parts the leases of the same parts in the next epoch.
+ */
+#define PS_LEASE_RANGES_MAX (2u * PS_SESSIONS_MAX + 1u)
 
 /* What the cut depends on. */
 struct ps_lease_job {
@@ -123,7 +126,10 @@ size_t ps_lease_pool_bytes(const struct ps_lease_plan *plan);
 /** Start with every lease free. `memory` is zeroed, 8-byte aligned and outlives the pool. */
 void ps_lease_pool_init(struct ps_lease_pool *pool, const struct ps_lease_plan *plan, void *memory);
 
-/** Lend the free lease with the lowest id; 0 when none is free. */
+/**
+ * Lend the free lease with the lowest id; 0 when none is free. Over parts those are passed over
+ * whose part is still lent, or waits, in the epoch before.
+ */
 uint64_t ps_lease_pool_lend(struct ps_lease_pool *pool);
 
 /** A lent lease comes back unfinished; its units_done stay. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/rng.h"
 #include "coord/lease_core.h"
 #include "test_coord.h"
 
@@ -190,6 +191,48 @@ START_TEST(a_lease_has_no_more_units_than_a_part_can_have)
 }
 END_TEST
 
+/* Holders that let go of theirs in an order of chance; how far apart the epochs of a part may be. */
+START_TEST(a_part_is_lent_to_one_holder_at_a_time_in_the_order_of_epochs)
+{
+    struct ps_lease_job job = parts_job;
+    job.epochs = 40;
+    job.shuffle = true;
+    struct ps_lease_pool pool = pool_of(&job);
+    uint64_t held[PARTS + 2] = {0};
+    uint32_t n_done[PARTS] = {0};
+    bool busy[PARTS] = {false};
+    uint32_t n_refused = 0;
+    struct ps_rng rng = ps_rng_from((uint64_t)_i);
+    while (!ps_lease_pool_done(&pool)) {
+        uint32_t who = (uint32_t)ps_rng_below(&rng, PS_ARRAY_LEN(held));
+        if (held[who] == 0) {
+            held[who] = ps_lease_pool_lend(&pool);
+            n_refused += held[who] == 0;
+            if (held[who] != 0) {
+                struct ps_lease_view lease = ps_lease_at(&pool.plan, held[who]);
+                ck_assert(!busy[lease.part]);
+                ck_assert_uint_eq(n_done[lease.part], lease.epoch);
+                busy[lease.part] = true;
+            }
+            continue;
+        }
+        struct ps_lease_view lease = ps_lease_at(&pool.plan, held[who]);
+        busy[lease.part] = false;
+        if (ps_rng_below(&rng, 4) == 0) {
+            ps_lease_pool_return(&pool, held[who]);
+        } else {
+            ck_assert(say(&pool, held[who], 1, true, 1));
+            n_done[lease.part]++;
+        }
+        held[who] = 0;
+        struct ps_lease_range ranges[PS_LEASE_RANGES_MAX];
+        ck_assert_uint_le(ps_lease_pool_finished(&pool, ranges), 2 * PS_ARRAY_LEN(held) + 1);
+    }
+    ck_assert_uint_gt(n_refused, 0);
+    ps_mem_free(pool.epoch_units_done);
+}
+END_TEST
+
 Suite *suite_lease_parts(void)
 {
     Suite *suite = suite_create("lease_parts");
@@ -197,6 +240,8 @@ Suite *suite_lease_parts(void)
     tcase_add_loop_test(tcase, each_epoch_lends_each_part_once, 0, 2);
     tcase_add_test(tcase, the_order_of_parts_is_one_of_seed_and_epoch);
     tcase_add_loop_test(tcase, a_job_over_parts_is_checked, 0, (int)PS_ARRAY_LEN(jobs));
+    tcase_add_loop_test(tcase, a_part_is_lent_to_one_holder_at_a_time_in_the_order_of_epochs, 0,
+                        20);
     tcase_add_test(tcase, a_part_is_finished_by_its_holders_word_and_its_rows_are_counted_once);
     tcase_add_test(tcase, rows_that_cannot_be_count_as_the_nearest_that_can);
     tcase_add_loop_test(tcase, a_part_without_rows_is_finished_and_trains_nobody, 0, 2);
