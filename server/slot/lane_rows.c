@@ -231,9 +231,9 @@ void ps_lane_rows_tend(struct ps_lane *lane)
         return;
     }
     lane->tended_ms = now_ms;
+    lane->sweep_slot = (lane->sweep_slot + 1) % PS_SLOTS; /* The same of all tables. */
     for (uint32_t table = 0; table < lane->n_tables; table++) {
         if (lane->rows[table] != NULL) {
-            lane->sweep_slot = (lane->sweep_slot + 1) % PS_SLOTS;
             struct ps_sparse *sparse = lane->rows[table]->slots[lane->sweep_slot];
             if (sparse != NULL) {
                 ps_sparse_sweep(sparse, PS_SWEEP_ROWS);

@@ -105,6 +105,8 @@ uint32_t rig_define_rows(const struct rig_rows *rows)
     info->sparse = true;
     info->optim = ps_optim_find(rows->optim);
     info->params = info->optim->defaults;
+    info->params.l1 = rows->l1;
+    init.kind = rows->zeros ? PS_INIT_ZEROS : init.kind;
     info->spec = (struct ps_dense_spec){.id = table, .name = "rows"};
     info->rows = (struct ps_sparse_spec){.id = table,
                                          .name = "rows",

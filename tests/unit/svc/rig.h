@@ -71,6 +71,8 @@ struct rig_rows {
     uint32_t width;
     uint32_t admit_after;
     uint32_t expire_after;
+    float l1;   /* Of ftrl. */
+    bool zeros; /* First weights are all 0 instead. */
 };
 uint32_t rig_define_rows(const struct rig_rows *rows);
 

@@ -25,10 +25,10 @@ static uint32_t n_got;
 static struct ps_scan_request request;
 static struct ps_scan_reply reply;
 
-static void start(uint32_t n_lanes)
+static void start_with(uint32_t n_lanes, const struct rig_rows *rows)
 {
     rig_open(n_lanes);
-    table = rig_define_rows(&(struct rig_rows){.optim = "sgd", .width = WIDTH});
+    table = rig_define_rows(rows);
     uint64_t key = 1;
     for (uint32_t i = 0; i < N_KEYS; i++, key += UINT64_MAX / (200 * N_KEYS)) {
         while (ps_keys_slot(key, RIG_KEY_SEED) != SLOT) {
@@ -46,8 +46,13 @@ static void start(uint32_t n_lanes)
     n_got = 0;
 }
 
+static void start(uint32_t n_lanes)
+{
+    start_with(n_lanes, &(struct rig_rows){.optim = "sgd", .width = WIDTH});
+}
+
 /* Keys [first, first + n) get rows. */
-static void push(uint64_t sequence, uint32_t first, uint32_t n)
+static void push_at(float rate, uint64_t sequence, uint32_t first, uint32_t n)
 {
     static uint8_t bytes[PS_HEAD_BYTES_MAX + N_KEYS * (PS_KEY_BYTES_MAX + sizeof(grads[0]))];
     static uint8_t payload[sizeof(bytes) - PS_HEAD_BYTES_MAX];
@@ -55,6 +60,7 @@ static void push(uint64_t sequence, uint32_t first, uint32_t n)
     size_t n_key_bytes = ps_keys_write(keys + first, n, payload, sizeof(payload));
     memcpy(payload + n_key_bytes, grads + first, n * sizeof(grads[0]));
     to->sequence = sequence;
+    to->rate = rate;
     to->push.n_slots = 1;
     to->push.n_parts = 1;
     to->push.slots[0] =
@@ -72,6 +78,11 @@ static void push(uint64_t sequence, uint32_t first, uint32_t n)
     rig_pump();
     ck_assert_int_eq(fake_call_reply(call)->push[0].status, PS_OK);
     fake_call_settle(call);
+}
+
+static void push(uint64_t sequence, uint32_t first, uint32_t n)
+{
+    push_at(0.5f, sequence, first, n);
 }
 
 /* The request as it stands; `reply` is what came. */
@@ -170,6 +181,76 @@ START_TEST(rows_come_with_their_weights)
     }
     for (uint32_t j = 0; j < WIDTH; j++) { /* The rig's rate is a half. */
         ck_assert(got[7][j] == first[j] - 0.5f * grads[i][j]);
+    }
+    rig_close();
+}
+END_TEST
+
+/* The weights of a key, as a pull brings them. */
+static void pull(uint64_t key, float *to)
+{
+    uint8_t bytes[PS_HEAD_BYTES_MAX + PS_KEY_BYTES_MAX];
+    uint8_t key_bytes[PS_KEY_BYTES_MAX];
+    struct ps_data_request *ask = rig_request(4);
+    size_t n_key_bytes = ps_keys_write(&key, 1, key_bytes, sizeof(key_bytes));
+    ask->no_clock = true;
+    ask->pull.n_slots = 1;
+    ask->pull.n_parts = 1;
+    ask->pull.slots[0] = (struct ps_slot_part){.slot = SLOT, .n_parts = 1, .epoch = RIG_EPOCH};
+    ask->pull.parts[0] =
+        (struct ps_part){.table = table, .n_keys = 1, .n_key_bytes = (uint32_t)n_key_bytes};
+    ask->n_payload_bytes = n_key_bytes;
+    size_t n_head = ps_data_request_write(ask, bytes, PS_HEAD_BYTES_MAX);
+    memcpy(bytes + n_head, key_bytes, n_key_bytes);
+    struct ps_slice slice = {.data = bytes, .n_bytes = n_head + n_key_bytes};
+    struct fake_call *call = rig_deliver_bytes(PS_DATA_PULL, &slice, 1);
+    rig_pump();
+    ck_assert_int_eq(fake_call_reply(call)->pull[0].status, PS_OK);
+    ck_assert_uint_eq(fake_call_payload(call, to, WIDTH * sizeof(*to)), WIDTH * sizeof(*to));
+    fake_call_settle(call);
+}
+
+/* Rows of ftrl keep no weights: a walk derives what a pull derives, with the rate of the last push
+ * of the slot, also of rows that this push did not name. */
+START_TEST(derived_weights_come_as_a_pull_brings_them)
+{
+    float last[N_KEYS][WIDTH] = {{0}};
+    start_with(1, &(struct rig_rows){.optim = "ftrl", .width = WIDTH});
+    for (uint64_t i = 0; i < 3; i++) {
+        push_at(i < 2 ? 0.5f : 0.125f, i, 0, i < 2 ? 100 : 10);
+        uint32_t n_other = 0;
+        (void)walk();
+        check_walk(100);
+        for (uint32_t k = 0; k < n_got; k++) {
+            float pulled[WIDTH];
+            pull(got_keys[k], pulled);
+            ck_assert_mem_eq(got[k], pulled, sizeof(pulled));
+            n_other += memcmp(got[k], last[k], sizeof(got[k])) != 0 ? 1 : 0;
+        }
+        ck_assert_uint_eq(n_other, 100);
+        memcpy(last, got, sizeof(last));
+    }
+    rig_close();
+}
+END_TEST
+
+/* l1 makes weights 0 whose row goes on: a walk without zeros leaves out exactly these. */
+START_TEST(derived_zeros_are_left_out_when_they_are_not_wanted)
+{
+    start_with(1, &(struct rig_rows){.optim = "ftrl", .width = WIDTH, .l1 = 50.0f, .zeros = true});
+    push_at(0.5f, 0, 0, 100);
+    (void)walk();
+    check_walk(100);
+    uint32_t n_zero = 0;
+    for (uint32_t i = 0; i < n_got; i++) {
+        n_zero += got[i][0] == 0.0f && got[i][1] == 0.0f && got[i][2] == 0.0f ? 1 : 0;
+    }
+    ck_assert_uint_eq(n_zero, 50); /* Gradients are 1 to 100. */
+    request.skip_zeros = true;
+    (void)walk();
+    ck_assert_uint_eq(n_got, 50);
+    for (uint32_t i = 0; i < n_got; i++) {
+        ck_assert(got[i][0] != 0.0f || got[i][1] != 0.0f || got[i][2] != 0.0f);
     }
     rig_close();
 }
@@ -336,6 +417,37 @@ START_TEST(a_scan_without_memory_is_busy_whichever_allocation_fails)
 }
 END_TEST
 
+/* Of each table every slot has its turn, however many tables there are. */
+START_TEST(old_rows_of_all_tables_are_swept_where_nobody_pushes)
+{
+    const struct rig_rows rows = {.optim = "sgd", .width = WIDTH, .expire_after = 2};
+    start_with(1, &rows);
+    uint32_t first = table;
+    uint32_t end = table + 4;
+    while (table + 1 < end) {
+        table = rig_define_rows(&rows);
+    }
+    for (table = first; table < end; table++) {
+        push(table, 0, 100);
+    }
+    rig_min_clock(9);
+    for (table = first; table < end; table++) {
+        push(end + table, 99, 1); /* This slot's rows are old now; two of them are swept. */
+    }
+    for (uint32_t i = 0; i < PS_SLOTS + 1; i++) {
+        rig_pass_ms(1000);
+        rig_min_clock(9);
+    }
+    for (table = first; table < end; table++) {
+        struct ps_sparse_stats stats = {0};
+        uint64_t n_refused = 0;
+        ck_assert(ps_lane_figures(rig.svc.lanes[0], table, &stats, &n_refused));
+        ck_assert_uint_eq(stats.n_rows, 1);
+    }
+    rig_close();
+}
+END_TEST
+
 Suite *suite_scan(void)
 {
     Suite *suite = suite_create("scan");
@@ -343,6 +455,8 @@ Suite *suite_scan(void)
     tcase_set_timeout(tcase, 30);
     tcase_add_test(tcase, a_walk_brings_every_row_once);
     tcase_add_test(tcase, rows_come_with_their_weights);
+    tcase_add_test(tcase, derived_weights_come_as_a_pull_brings_them);
+    tcase_add_test(tcase, derived_zeros_are_left_out_when_they_are_not_wanted);
     tcase_add_test(tcase, an_answer_has_no_more_bytes_than_were_asked_for);
     tcase_add_test(tcase, pushes_go_on_between_the_steps);
     tcase_add_test(tcase, who_may_not_pull_may_not_scan);
@@ -350,6 +464,7 @@ Suite *suite_scan(void)
                         PS_ARRAY_LEN(spoilt));
     tcase_add_test(tcase, rows_of_a_scan_are_booked_until_the_transport_lets_go);
     tcase_add_test(tcase, a_scan_without_memory_is_busy_whichever_allocation_fails);
+    tcase_add_test(tcase, old_rows_of_all_tables_are_swept_where_nobody_pushes);
     suite_add_tcase(suite, tcase);
     return suite;
 }
