@@ -237,8 +237,8 @@ static void note_full(struct ps_session *session, struct ps_session_call *call,
         full = full || reply->push[i].status == PS_ERR_NOMEM;
         taken = taken || reply->push[i].status == PS_OK;
     }
-    if (full && (work->full_ms == 0 || taken)) {
-        work->full_ms = now_ms;
+    if (taken || (full && work->full_ms == 0)) {
+        work->full_ms = full ? now_ms : 0;
     } else if (full && now_ms - work->full_ms >= PS_SESSION_FULL_MS) {
         struct ps_error err = {0};
         (void)ps_fail(&err, PS_ERR_BUSY,

@@ -321,6 +321,39 @@ START_TEST(a_push_of_rows_that_find_no_memory_ends_with_words)
 }
 END_TEST
 
+static enum ps_status slot_7;
+static enum ps_status slot_9;
+
+static enum ps_status judge_two_slots(struct fake_cluster *cluster PS_UNUSED,
+                                      uint32_t server PS_UNUSED, uint32_t slot, bool push)
+{
+    return !push ? PS_OK : slot == 7 ? slot_7 : slot == 9 ? slot_9 : PS_OK;
+}
+
+/* What was full has been taken, so the time runs anew for what is full later. */
+START_TEST(memory_that_was_found_is_not_held_against_the_next_that_is_not)
+{
+    rig.cluster->judge = judge_two_slots;
+    rig.cluster->retry_ms = 100;
+    slot_7 = PS_ERR_NOMEM;
+    slot_9 = PS_ERR_BUSY;
+    uint32_t pushed;
+    struct ps_push_op push = rig_push(&rig, &pushed, 0);
+    ps_session_push(rig.client, &push);
+    (void)rig_wait(&rig, &pushed, 5000);
+    slot_7 = PS_OK;
+    (void)rig_wait(&rig, &pushed, 8000);
+    slot_9 = PS_ERR_NOMEM;
+    (void)rig_wait(&rig, &pushed, 5000);
+    ck_assert_uint_eq(pushed, 0);
+    slot_9 = PS_OK;
+    (void)rig_wait(&rig, &pushed, 2000);
+    ck_assert_uint_eq(pushed, 1);
+    ck_assert_int_eq(push.op.err.status, PS_OK);
+    rig_check_applied(&rig, 1.0f);
+}
+END_TEST
+
 START_TEST(something_that_refuses_for_ever_without_a_word_is_no_server)
 {
     rig.cluster->fate = refuse;
@@ -541,6 +574,7 @@ static TCase *tcase_calls(void)
     tcase_add_test(tcase, a_refused_call_is_repeated_when_the_server_said);
     tcase_add_test(tcase, a_server_that_is_busy_and_says_until_when_is_never_lost);
     tcase_add_loop_test(tcase, a_push_of_rows_that_find_no_memory_ends_with_words, 0, 2);
+    tcase_add_test(tcase, memory_that_was_found_is_not_held_against_the_next_that_is_not);
     tcase_add_test(tcase, something_that_refuses_for_ever_without_a_word_is_no_server);
     tcase_add_test(tcase, a_hint_without_end_is_believed_for_a_while);
     tcase_add_test(tcase, a_late_slot_fails_the_push_after_all_others_were_taken);
