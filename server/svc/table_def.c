@@ -125,6 +125,21 @@ static enum ps_status read_definition(const Ps__V1__TableDefinition *from, uint3
     return PS_OK;
 }
 
+/* What slots hold of a sparse table before its first row: one is made, to see. */
+static enum ps_status weigh_rows(const struct ps_sparse_spec *spec, uint64_t *ret_bytes,
+                                 struct ps_error *err)
+{
+    struct ps_mem mem;
+    struct ps_sparse *rows = NULL;
+    ps_mem_init(&mem);
+    enum ps_status status = ps_sparse_create(spec, &mem, &rows, err);
+    if (status == PS_OK) {
+        *ret_bytes = PS_SLOTS * atomic_load(&mem.used[PS_MEM_PAGES]);
+        ps_sparse_destroy(rows);
+    }
+    return status;
+}
+
 enum ps_status ps_table_def_check(const struct Ps__V1__TableDefinition *definition,
                                   uint64_t *ret_bytes, struct ps_error *err)
 {
@@ -132,8 +147,7 @@ enum ps_status ps_table_def_check(const struct Ps__V1__TableDefinition *definiti
     struct ps_table_info info = {0};
     enum ps_status status = read_definition(definition, 0, &layout, &info, err);
     if (status == PS_OK && ret_bytes != NULL && info.sparse) {
-        /* Before the first row. */
-        *ret_bytes = info.rows.admit_after > 1 ? (uint64_t)PS_SLOTS * info.rows.admit_bytes : 0;
+        status = weigh_rows(&info.rows, ret_bytes, err);
     } else if (status == PS_OK && ret_bytes != NULL) {
         PS_ASSERT(info.optim != NULL);
         /* No overflow: PS_BLOCKS_MAX blocks of PS_BLOCK_FLOATS_MAX floats are 2^38. */

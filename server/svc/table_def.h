@@ -15,7 +15,7 @@ struct Ps__V1__TableDefinition;
 
 /**
  * Could servers make this table? `ret_bytes` (may be NULL): what its weights and optimizer state
- * take, over all servers.
+ * take, over all servers; of a sparse one what it takes before the first row.
  * @return PS_ERR_INVALID with words that name the field
  */
 PS_MUST_CHECK enum ps_status ps_table_def_check(const struct Ps__V1__TableDefinition *definition,
