@@ -308,6 +308,29 @@ static enum ps_status check_slots(struct ps_layout_view view, struct ps_error *e
     return PS_OK;
 }
 
+/* A server's part of what is spread over all slots. */
+static uint64_t part_of(const struct ps_coord *coord, uint64_t n_bytes)
+{
+    uint32_t n_servers = coord->options.n_servers;
+    uint64_t n_slots = (PS_SLOTS + n_servers - 1) / n_servers; /* The most that one has. */
+    return n_bytes / PS_SLOTS * n_slots;
+}
+
+/* What the tables there are take on a server; sparse ones have grown since they were weighed. */
+static uint64_t taken(const struct ps_coord *coord, const struct coord_peer *server)
+{
+    uint64_t n_sum = 0;
+    for (uint32_t i = 0; i < (uint32_t)coord->core.catalogue_version; i++) {
+        uint64_t n_bytes = part_of(coord, coord->tables[i].n_bytes);
+        for (uint32_t k = 0; k < server->n_rows; k++) {
+            bool more = server->rows[k].table == i && server->rows[k].bytes > n_bytes;
+            n_bytes = more ? server->rows[k].bytes : n_bytes;
+        }
+        n_sum += n_bytes;
+    }
+    return n_sum;
+}
+
 /*
  * A table that some server has no memory for is refused here: found out later, it would take the
  * server, and with it the job. Servers that have not reported yet are not asked.
@@ -315,19 +338,13 @@ static enum ps_status check_slots(struct ps_layout_view view, struct ps_error *e
 static enum ps_status check_memory(const struct ps_coord *coord, uint64_t n_bytes,
                                    struct ps_error *err)
 {
-    const struct ps_coord_core *core = &coord->core;
-    uint64_t n_before = 0;
-    for (uint32_t i = 0; i < (uint32_t)core->catalogue_version; i++) {
-        n_before += coord->tables[i].n_bytes;
-    }
-    uint32_t n_servers = coord->options.n_servers;
-    uint64_t n_slots = (PS_SLOTS + n_servers - 1) / n_servers; /* The most that one has. */
-    for (uint32_t i = 0; i < n_servers; i++) {
-        if (core->servers[i] == PS_COORD_NOBODY) {
+    for (uint32_t i = 0; i < coord->options.n_servers; i++) {
+        if (coord->core.servers[i] == PS_COORD_NOBODY) {
             continue;
         }
-        uint64_t limit = coord->peers[core->servers[i]].server.memory_limit;
-        uint64_t needed = (n_before + n_bytes) / PS_SLOTS * n_slots;
+        const struct coord_peer *server = &coord->peers[coord->core.servers[i]];
+        uint64_t limit = server->server.memory_limit;
+        uint64_t needed = taken(coord, server) + part_of(coord, n_bytes);
         if (limit != 0 && needed > limit) {
             return ps_fail(err, PS_ERR_INVALID,
                            "with the tables before it server %" PRIu32 " would need %" PRIu64

@@ -12,6 +12,18 @@ static uint64_t clock_ns(void *arg)
     return ((struct rig *)arg)->now_ns;
 }
 
+/* As ps_table_def_check weighs a dense table, without its checks and without state. */
+static enum ps_status weigh_table(const struct Ps__V1__TableDefinition *definition,
+                                  uint64_t *ret_bytes, struct ps_error *err)
+{
+    (void)err;
+    *ret_bytes = definition->n_shape > 0 ? sizeof(float) : 0;
+    for (size_t i = 0; i < definition->n_shape; i++) {
+        *ret_bytes *= definition->shape[i];
+    }
+    return PS_OK;
+}
+
 static void start_coord(struct rig *rig, uint32_t n_servers)
 {
     struct ps_error err;
@@ -25,6 +37,7 @@ static void start_coord(struct rig *rig, uint32_t n_servers)
         .new_cluster_id = {.bytes = {1, 2, 3}},
         .new_key_seed = 1000 + rig->n_coords++,
         .n_servers = n_servers,
+        .check_table = weigh_table,
     };
     enum ps_status status = ps_coord_create(&options, &rig->coord, &err);
     ck_assert_msg(status == PS_OK, "%s", err.text);
@@ -266,6 +279,7 @@ void rig_report(struct rig_member *member, Ps__V1__WorkerReport *progress)
         acks.finished_version = member->finished;
         acks.closed_steps = member->closed_steps;
         if (member->n_rows > 0) {
+            stats.memory_limit = member->memory_limit;
             acks.stats = &stats;
             acks.n_row_stats = member->n_rows;
             acks.row_stats = member->rows;

@@ -40,6 +40,7 @@ struct rig_member {
     uint64_t key_seed;         /* As Join said. */
     Ps__V1__RowStats *rows[4]; /* A server's, in its reports. */
     size_t n_rows;
+    uint64_t memory_limit; /* Of a server that reports rows. */
     char reason[256];
 };
 

@@ -151,6 +151,32 @@ START_TEST(what_servers_count_of_rows_is_summed)
 }
 END_TEST
 
+/* A table that servers full of rows cannot make would end them: it must not come to that. */
+START_TEST(rows_count_when_a_table_is_weighed)
+{
+    start();
+    rig_cluster(&rig, 1);
+    (void)define(&rows);
+    Ps__V1__RowStats stats = PS__V1__ROW_STATS__INIT;
+    stats.bytes = 3u << 20;
+    struct rig_member *server = &rig.members[1];
+    server->rows[0] = &stats;
+    server->n_rows = 1;
+    server->memory_limit = 4u << 20;
+    rig_report(server, NULL);
+    ps_inline_exec_pump(&rig.exec);
+    shape[0] = 1u << 20; /* 2 MiB on each of the servers. */
+    ck_assert_int_eq(rig_define_table(&rig, worker(), &dense, &call), PS_ERR_INVALID);
+    ck_assert_ptr_nonnull(
+        strstr(call.request.err.text, "server 1 would need 5 MiB and may have 4"));
+    rig_call_free(&call);
+    shape[0] = 1u << 18;
+    (void)define(&dense);
+    shape[0] = 10;
+    rig_stop(&rig);
+}
+END_TEST
+
 START_TEST(the_seed_that_places_keys_outlives_the_coordinator)
 {
     start();
@@ -207,6 +233,7 @@ Suite *suite_rows(void)
     tcase_add_test(tcase, a_sparse_table_is_defined_and_takes_no_place);
     tcase_add_loop_test(tcase, averaged_steps_and_sparse_tables_exclude_each_other, 0, 2);
     tcase_add_test(tcase, what_servers_count_of_rows_is_summed);
+    tcase_add_test(tcase, rows_count_when_a_table_is_weighed);
     tcase_add_test(tcase, the_seed_that_places_keys_outlives_the_coordinator);
     tcase_add_test(tcase, a_state_without_a_seed_is_read_and_gets_one);
     suite_add_tcase(suite, tcase);
