@@ -64,6 +64,7 @@ static void drain(struct ps_page_pool *pool)
     struct ps_page *page = atomic_exchange(&pool->spare, NULL);
     while (page != NULL) {
         struct ps_page *next = page->next;
+        atomic_fetch_sub(&page->pool->n_spare, 1);
         free_page(page);
         page = next;
     }
@@ -123,6 +124,11 @@ void ps_page_pool_release(struct ps_page_pool *pool)
     atomic_store(&pool->closed, true);
     drain(pool);
     drop_holder(pool);
+}
+
+void ps_page_pool_trim(struct ps_page_pool *pool)
+{
+    drain(pool);
 }
 
 static struct ps_page *pop_spare(struct ps_page_pool *pool)

@@ -51,6 +51,9 @@ PS_MUST_CHECK struct ps_page_pool *ps_page_pool_create(struct ps_mem *mem, uint3
 /** Let go of the pool; it is freed with its last page. NULL does nothing. Lane thread. */
 void ps_page_pool_release(struct ps_page_pool *pool);
 
+/** Give the spare pages back to the budget. Lane thread. */
+void ps_page_pool_trim(struct ps_page_pool *pool);
+
 /** What a page may cost. */
 enum ps_page_budget {
     PS_PAGE_WITHIN, /* What the budget of pages has left. */

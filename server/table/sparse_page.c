@@ -196,6 +196,7 @@ void ps_sparse_drop_empty(struct ps_sparse *sparse, uint32_t number)
     }
     close_page(sparse, number);
     ps_page_disown(page->page);
+    ps_page_pool_trim(sparse->pool); /* Pages of a slot that shrinks are for others. */
     *page = (struct ps_sparse_page){.after = sparse->first_vacant};
     sparse->first_vacant = number + 1;
     sparse->n_free -= n_rows;

@@ -323,6 +323,45 @@ START_TEST(a_thousand_keys_over_all_slots_take_kilobytes)
 }
 END_TEST
 
+/* Else the slots that shrink would keep from those that grow what nobody uses. */
+START_TEST(memory_of_rows_that_are_gone_is_there_for_others)
+{
+    static float grads[64 * WIDTH] = {1.0f};
+    uint64_t keys[64];
+    ps_mem_init(&mem);
+    mem.limit[PS_MEM_PAGES] = 8u << 20;
+    struct ps_sparse_spec spec = spec_of(false, PS_INIT_UNIFORM);
+    spec.expire_after = 1;
+    struct ps_sparse *slots[2] = {make(&spec), make(&spec)};
+    uint64_t n_rows[2] = {0};
+    for (uint32_t s = 0; s < 2; s++) {
+        bool room = true;
+        while (room) {
+            struct ps_sparse_claim claim = {0};
+            for (uint32_t i = 0; i < 64; i++) {
+                keys[i] = n_rows[s] + i;
+            }
+            room = ps_sparse_reserve(slots[s], keys, 64, PS_PAGE_WITHIN, &claim) == PS_OK;
+            ps_sparse_release(slots[s], &claim);
+            if (room) {
+                push(slots[s], &rule, keys, 64, grads, 0);
+                n_rows[s] += 64;
+            }
+        }
+        keys[0] = 0;
+        push(slots[s], &rule, keys, 1, grads, 9);
+        ps_sparse_sweep(slots[s], 1u << 20);
+        ck_assert_uint_eq(ps_sparse_stats(slots[s]).n_rows, 1);
+    }
+    ck_assert_uint_gt(n_rows[0], 20000);
+    ck_assert_uint_gt(n_rows[1], n_rows[0] * 3 / 4); /* The first one's index stays. */
+    ps_sparse_destroy(slots[0]);
+    ps_sparse_destroy(slots[1]);
+    ck_assert_uint_eq(atomic_load(&mem.used[PS_MEM_PAGES]), 0);
+    ps_mem_init(&mem);
+}
+END_TEST
+
 static Suite *suite_sparse_memory(void)
 {
     Suite *suite = suite_create("sparse_memory");
@@ -336,6 +375,7 @@ static Suite *suite_sparse_memory(void)
     tcase_add_loop_test(tcase, memory_is_that_of_the_formula_within_three_tenths, 0,
                         (int)PS_ARRAY_LEN(cases));
     tcase_add_test(tcase, a_thousand_keys_over_all_slots_take_kilobytes);
+    tcase_add_test(tcase, memory_of_rows_that_are_gone_is_there_for_others);
     suite_add_tcase(suite, tcase);
     return suite;
 }
