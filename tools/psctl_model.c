@@ -14,6 +14,7 @@
 #include "conf/file.h"
 #include "num/blas.h"
 #include "obs/log.h"
+#include "os/process.h"
 #include "train/live_rows.h"
 #include "train/loop.h"
 #include "train/model_note.h"
@@ -185,8 +186,9 @@ static int run(const struct ps_conf *conf, const struct psctl_options *options,
     close_model(&model);
     if (status != PS_OK) {
         (void)fprintf(stderr, "psctl: %s\n", err.text);
+        return ps_train_exit_status(status);
     }
-    return ps_train_exit_status(status);
+    return ps_os_finish_stdout("psctl");
 }
 
 int psctl_predict(const struct ps_conf *conf, const struct psctl_options *options)

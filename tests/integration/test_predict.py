@@ -311,6 +311,18 @@ class Predict(ps_test.Case):
         stdout, _ = self.psctl("eval", "--model", self.logreg, "--data", data)
         self.assertRegex(stdout, r"(?m)^rows +4\naccuracy +0\.5\nlog loss +[0-9.]+\nAUC +0\.25$")
 
+    def test_figures_that_cannot_be_written_are_an_error(self):
+        data = self.put("eval", "1 1:1\n-1 2:1\n")
+        args = ["eval", "--model", self.logreg, "--data", data]
+        for more in ([], ["--json"]):
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run(
+                    [*ps_test.LEASHED, CTL, *args, *more], stdout=full, stderr=subprocess.PIPE,
+                    text=True,
+                )
+            self.assertEqual(done.returncode, 74, done.stderr)
+            self.assertIn("No space left", done.stderr)
+
     def test_both_labels_of_a_pair_mean_the_same_whatever_they_are_called(self):
         text = "+1 1:1\n-1 1:-2\n+1 1:-3\n-1 2:1\n"
         other = write_model(
