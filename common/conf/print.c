@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/utf8.h"
 #include "conf/conf.h"
 #include "conf/env.h"
 #include "conf/place.h"
@@ -81,44 +82,6 @@ const char *ps_conf_say(const struct ps_conf *conf, const char *name, struct ps_
 
 /* ---- Values as YAML ------------------------------------------------------------------------- */
 
-/* Bytes of the first character of `text`, which is UTF-8; 0: it is not. */
-static size_t character(const char *text, uint32_t *ret)
-{
-    unsigned char first = (unsigned char)text[0];
-    if (first < 0x80) {
-        *ret = first;
-        return 1;
-    }
-    size_t n = first >= 0xf0 && first < 0xf8 ? 4 : first >= 0xe0 ? 3 : 2;
-    if (first < 0xc2 || first >= 0xf8) {
-        return 0;
-    }
-    uint32_t code = first & (0xffu >> (n + 1));
-    for (size_t i = 1; i < n; i++) {
-        unsigned char more = (unsigned char)text[i];
-        if ((more & 0xc0) != 0x80) {
-            return 0;
-        }
-        code = code << 6 | (more & 0x3f);
-    }
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    bool surrogate = code >= 0xd800 && code <= 0xdfff;
-    *ret = code;
-    return code < least[n] || code > 0x10ffff || surrogate ? 0 : n;
-}
-
-static bool is_utf8(const char *text)
-{
-    uint32_t code = 0;
-    for (size_t n; *text != '\0'; text += n) {
-        n = character(text, &code);
-        if (n == 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Of ASCII, in every locale. */
 static bool is_letter_or_digit(char c)
 {
@@ -159,7 +122,7 @@ static int print_quoted(FILE *out, const char *text)
     int n_columns = fprintf(out, "\"");
     for (const char *at = text; *at != '\0';) {
         uint32_t code = 0;
-        size_t n = character(at, &code);
+        size_t n = ps_utf8_character(at, strlen(at), &code);
         if (is_hidden(code)) {
             n_columns += fprintf(out, "\\u%04" PRIx32, code);
         } else if (code == '"' || code == '\\') {
@@ -208,7 +171,7 @@ static const char *untold(const struct ps_option *row, const char *text)
     if (row->secret) {
         return "<set>";
     }
-    return is_utf8(text) ? NULL : "<not UTF-8>";
+    return ps_utf8_valid(text, strlen(text)) ? NULL : "<not UTF-8>";
 }
 
 /*

@@ -8,7 +8,9 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "data/decimal.h"
+#include "data/format.h"
 
 #define LABELS_MIN     8u
 #define SHOWN_MAX      8u  /* More in one line help nobody. */
@@ -142,6 +144,12 @@ static enum ps_status add(struct ps_labels *labels, const struct wanted *wanted,
     }
     if (wanted->n_bytes == 0 && isnan(wanted->number)) {
         return ps_fail(err, PS_ERR_INVALID, "expected a label, found nothing");
+    }
+    if (isnan(wanted->number) && !ps_utf8_valid(wanted->text, wanted->n_bytes)) {
+        char shown[PS_FOUND_BYTES];
+        return ps_fail(err, PS_ERR_INVALID,
+                       "the label '%s' is not UTF-8: convert the data, for instance by iconv",
+                       ps_found(shown, wanted->text, wanted->n_bytes));
     }
     if (isinf(wanted->number)) {
         return ps_fail(err, PS_ERR_INVALID, "the label is too large for a 32-bit float");

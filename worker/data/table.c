@@ -13,6 +13,7 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "data/cells.h"
 #include "data/decimal.h"
 #include "data/format.h"
@@ -112,6 +113,13 @@ static enum ps_status name_column(struct ps_learning *learning, const struct ps_
                            "'%s': columns %" PRIu32 " and %" PRIu32 " are both called '%.40s'",
                            learning->source->files[0].path, i + 1, place + 1, other);
         }
+    }
+    if (!ps_utf8_valid(text, n)) {
+        char shown[PS_FOUND_BYTES];
+        return ps_fail(err, PS_ERR_INVALID,
+                       "'%s': the name of column %" PRIu32 ", '%s', is not UTF-8: convert the "
+                       "data, for instance by iconv",
+                       learning->source->files[0].path, place + 1, ps_found(shown, text, n));
     }
     char *name = ps_mem_alloc(description->mem, PS_MEM_DATA, n + 1);
     if (name == NULL) {

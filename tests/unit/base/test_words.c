@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "base/list.h"
+#include "base/utf8.h"
 #include "lib/test_main.h"
 #include "suites.h"
 
@@ -22,6 +23,38 @@ START_TEST(an_error_says_what_failed_inside_what)
     ck_assert_int_eq(ps_wrap(&err, PS_ERR_CORRUPT, "load"), PS_ERR_CORRUPT);
     ck_assert_str_eq(err.text, "load: read 'a.bin': errno 5");
     ck_assert_int_eq(err.status, PS_ERR_CORRUPT);
+}
+END_TEST
+
+START_TEST(a_text_is_utf8_or_not)
+{
+    static const struct {
+        const char *text;
+        size_t n_bytes;
+        bool valid;
+    } texts[] = {
+        {"", 0, true},
+        {"abc\x7f", 4, true},
+        {"caf\xc3\xa9", 5, true},
+        {"\xe2\x82\xac\xf0\x9f\x98\x80", 7, true},
+        {"\xf4\x8f\xbf\xbf", 4, true},
+        {"caf\xe9", 4, false},
+        {"caf\xc3\xa9", 4, false}, /* Cut in the middle. */
+        {"\xc0\x80", 2, false},    /* Longer than it need be, as the next two. */
+        {"\xe0\x80\xaf", 3, false},
+        {"\xf0\x80\x80\xaf", 4, false},
+        {"\xed\xa0\x80", 3, false}, /* Half of a pair. */
+        {"\xf4\x90\x80\x80", 4, false},
+        {"\xff", 1, false},
+        {"\x80", 1, false},
+        {"\xc3(", 2, false},
+    };
+    for (size_t i = 0; i < PS_ARRAY_LEN(texts); i++) {
+        ck_assert_int_eq(ps_utf8_valid(texts[i].text, texts[i].n_bytes), texts[i].valid);
+    }
+    uint32_t code = 0;
+    ck_assert_uint_eq(ps_utf8_character("\xe2\x82\xac", 3, &code), 3);
+    ck_assert_uint_eq(code, 0x20ac);
 }
 END_TEST
 
@@ -204,6 +237,7 @@ Suite *suite_words(void)
     tcase_add_test(tcase, an_error_says_what_failed_inside_what);
     tcase_add_test(tcase, words_of_others_cannot_make_a_second_line);
     tcase_add_test(tcase, nobody_has_to_want_the_words);
+    tcase_add_test(tcase, a_text_is_utf8_or_not);
     tcase_add_test(tcase, long_words_are_cut_at_their_end_and_stay_a_text);
     tcase_add_test(tcase, statuses_survive_the_wire_and_unknown_ones_are_internal);
     tcase_add_test(tcase, ids_have_sixteen_bytes_and_a_text);
