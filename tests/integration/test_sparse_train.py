@@ -306,6 +306,18 @@ class SparseTrain(ps_test.Case):
             report = ps_test.report_of(stdout)
             self.assertEqual((report["rows_train"], report["rows_bad"]), (150, 2))
             self.assert_exact(report, 2)
+        # Tables alike: what has another number of cells is found before training, and counted.
+        rows = [f"{i % 2},{i},t{i % 3}\n" for i in range(150)]
+        data = self.put("bad.csv", "".join([*rows[:79], "1,2\n", *rows[79:], "1,2,3,4\n"]))
+        args = ("--data", data, "--model", "logreg", "--epochs", 2, "--json", "--header", "no")
+        self.refuse(*args, "--workers", 2, "--max-bad-rows", 1, says=["bad.csv:152: expected 3"])
+        for how in (("--in-process",), ("--servers", 1, "--workers", 2)):
+            status, stdout, stderr = ps_test.run(*args, "--max-bad-rows", 2, *how)
+            self.assertEqual(status, 0, stderr)
+            report = ps_test.report_of(stdout)
+            self.assertEqual((report["rows_train"], report["rows_bad"]), (150, 2))
+            for place in "bad.csv:80: ", "bad.csv:152: ":  # By whoever has skipped them.
+                self.assertRegex(stderr, f"rows.skipped .*{place}expected 3 columns")
         third = self.put("third.libsvm", "".join([*good, "3 1:1\n"]))
         self.refuse("--data", third, "--model", "logreg", says=["third.libsvm:151", "third label"])
 

@@ -314,10 +314,8 @@ static enum ps_status survey_line(struct survey *survey, struct ps_learning *lea
 {
     struct scan scan = {.rows = &survey->rows};
     bool row = false;
-    if (line->kind != PS_LINE_TEXT) {
-        return PS_OK; /* Reading tells of it. */
-    }
-    enum ps_status status = scan_line(&scan, line, &row, err);
+    enum ps_status status = ps_line_check(line, err);
+    status = status == PS_OK ? scan_line(&scan, line, &row, err) : status;
     if (status != PS_OK || !row) {
         return status;
     }

@@ -300,3 +300,17 @@ enum ps_status ps_lines_wrap(struct ps_lines *lines, uint64_t number, enum ps_st
     }
     return ps_wrap(err, status, "%s:%" PRIu64, path, lines->n_before + number);
 }
+
+enum ps_status ps_line_check(const struct ps_line *line, struct ps_error *err)
+{
+    switch (line->kind) {
+    case PS_LINE_TEXT: return PS_OK;
+    case PS_LINE_TOO_LONG:
+        return ps_fail(err, PS_ERR_INVALID, "the line is longer than %u bytes", PS_LINE_BYTES_MAX);
+    case PS_LINE_BINARY:
+        return ps_fail(err, PS_ERR_INVALID,
+                       "expected text, found a byte 0: a damaged file, or UTF-16?");
+    case PS_LINE_END: break;
+    }
+    PS_UNREACHABLE("the end of a part is no line");
+}

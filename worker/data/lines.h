@@ -48,6 +48,9 @@ PS_MUST_CHECK enum ps_status ps_lines_start(struct ps_lines *lines, struct ps_pa
 PS_MUST_CHECK enum ps_status ps_lines_next(struct ps_lines *lines, struct ps_line *ret,
                                            struct ps_error *err);
 
+/** Refuse a line without text, by what is wrong with it. Not for PS_LINE_END. */
+PS_MUST_CHECK enum ps_status ps_line_check(const struct ps_line *line, struct ps_error *err);
+
 /**
  * Put "file:line: " before the message in `err` and return `status`: the line is `number` of the
  * part. For a part in the middle of a file the lines before it are counted now, by reading them.

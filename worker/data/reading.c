@@ -118,16 +118,8 @@ uint64_t ps_reading_lines(const struct ps_reading *reading)
 
 static enum ps_status parse_line(struct ps_parse *parse, struct ps_error *err)
 {
-    switch (parse->line.kind) {
-    case PS_LINE_TEXT: return parse->description->format->parse(parse, err);
-    case PS_LINE_TOO_LONG:
-        return ps_fail(err, PS_ERR_INVALID, "the line is longer than %u bytes", PS_LINE_BYTES_MAX);
-    case PS_LINE_BINARY:
-        return ps_fail(err, PS_ERR_INVALID,
-                       "expected text, found a byte 0: a damaged file, or UTF-16?");
-    case PS_LINE_END: break;
-    }
-    PS_UNREACHABLE("the end of a part is no line");
+    enum ps_status status = ps_line_check(&parse->line, err);
+    return status == PS_OK ? parse->description->format->parse(parse, err) : status;
 }
 
 /* The present line is bad: skip it, or give up with words of where it is. */

@@ -288,26 +288,53 @@ static void survey_cell(struct survey *survey, const struct ps_cell *cell)
     }
 }
 
+/* Has it the cells that a row needs? What is wrong with it otherwise, as reading will tell. */
+static enum ps_status check_line(const struct ps_description *description,
+                                 const struct ps_line *line, struct ps_cell *ret_label,
+                                 struct ps_error *err)
+{
+    enum ps_status status = ps_line_check(line, err);
+    if (status != PS_OK) {
+        return status;
+    }
+    struct ps_cells cells = ps_cells_of(line->text, line->n_bytes, ps_table_delimiter(description));
+    struct ps_cell cell;
+    uint32_t n = 0;
+    for (; ps_cells_next(&cells, &cell); n++) {
+        if (n < description->n_columns && description->columns[n].kind == PS_COLUMN_LABEL) {
+            *ret_label = cell;
+        }
+    }
+    if (cells.fault != NULL) {
+        return ps_fail(err, PS_ERR_INVALID, "%s", cells.fault);
+    }
+    if (n != description->n_columns) {
+        return ps_fail(err, PS_ERR_INVALID, "expected %" PRIu32 " columns, found %" PRIu32,
+                       description->n_columns, n);
+    }
+    return ps_is_missing(ret_label->text, ret_label->n_bytes)
+               ? ps_fail(err, PS_ERR_INVALID, "the label is missing")
+               : PS_OK;
+}
+
 static enum ps_status survey_line(struct ps_learning *learning, struct survey *surveys,
                                   const struct ps_line *line, struct ps_error *err)
 {
     struct ps_description *description = learning->description;
     char delimiter = ps_table_delimiter(description);
-    uint32_t n = ps_cells_count(line->text, line->n_bytes, delimiter);
-    if (line->kind != PS_LINE_TEXT || n != description->n_columns) {
-        return PS_OK; /* Reading tells of it. */
+    struct ps_cell label = {0};
+    enum ps_status status = check_line(description, line, &label, err);
+    if (status == PS_OK) {
+        status = ps_learning_label(learning, label.text, label.n_bytes, err);
+    }
+    if (status != PS_OK) {
+        return status;
     }
     struct ps_cells cells = ps_cells_of(line->text, line->n_bytes, delimiter);
     struct ps_cell cell;
-    enum ps_status status = PS_OK;
-    for (uint32_t i = 0; i < n && ps_cells_next(&cells, &cell); i++) {
+    for (uint32_t i = 0; ps_cells_next(&cells, &cell); i++) {
         if (description->columns[i].kind != PS_COLUMN_LABEL) {
             survey_cell(&surveys[i], &cell);
-        } else if (!ps_is_missing(cell.text, cell.n_bytes)) {
-            status = ps_learning_label(learning, cell.text, cell.n_bytes, err);
-        }
-        if (status != PS_OK) {
-            return status;
         }
     }
     description->n_rows++;

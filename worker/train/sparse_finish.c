@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "data/format.h"
 #include "train/live_rows.h"
 #include "train/sparse_score.h"
 
@@ -11,7 +12,9 @@ static void report_plan(const struct ps_sparse_plan *plan, struct ps_report *rep
     const struct ps_description *description = plan->setup->description;
     report->model = plan->setup->kind->name;
     report->data = plan->options.data;
-    report->rows_bad = description->n_bad;
+    if (description->format != &ps_format_criteo) { /* Of it nobody has looked at the lines. */
+        report->rows_bad = description->n_bad;
+    }
     report->rows_test = 0;
     report->consistency = plan->consistency_text;
     report->seed = plan->options.seed;

@@ -176,8 +176,22 @@ static enum ps_status begin(struct ps_sparse_trainer *t)
     return status;
 }
 
+/* What was passed over is nobody's secret: each line is told by the one who skipped it. */
+static void say_skipped(const struct ps_sparse_trainer *t)
+{
+    if (t->feed == NULL) {
+        return;
+    }
+    uint64_t n = ps_feed_counts(t->feed).n_bad;
+    for (uint32_t i = 0; i < PS_BAD_ROWS_TOLD && i < n; i++) {
+        ps_log(PS_LOG_WARN, "rows.skipped", "line=%u of=%" PRIu64 " why=\"%s\"", i + 1, n,
+               ps_feed_bad(t->feed, i));
+    }
+}
+
 static void end(struct ps_sparse_trainer *t)
 {
+    say_skipped(t);
     ps_sparse_arrays_deinit(&t->sides[0].weights);
     ps_sparse_arrays_deinit(&t->sides[1].weights);
     ps_sparse_arrays_deinit(&t->grads);

@@ -196,6 +196,11 @@ START_TEST(bad_lines_can_be_skipped_and_are_counted)
     struct rig_result result;
     struct ps_error err = {0};
     char text[RIG_TEXT_BYTES];
+    rig.learn.max_bad_rows = 1; /* Learning counts those that reading will skip. */
+    rig.reading.max_bad_rows = 2;
+    ck_assert_int_eq(rig_read(&rig, path, &result, &err), PS_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(err.text, "file:3: a quote"));
+    rig.learn.max_bad_rows = 2;
     rig.reading.max_bad_rows = 1;
     ck_assert_int_eq(rig_read(&rig, path, &result, &err), PS_ERR_INVALID);
     ck_assert_ptr_nonnull(strstr(err.text, "file:3: a quote"));
