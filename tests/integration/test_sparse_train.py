@@ -321,6 +321,21 @@ class SparseTrain(ps_test.Case):
         third = self.put("third.libsvm", "".join([*good, "3 1:1\n"]))
         self.refuse("--data", third, "--model", "logreg", says=["third.libsvm:151", "third label"])
 
+    def test_a_bad_line_far_down_the_test_set_does_not_cost_the_model(self):
+        data = self.put("train.libsvm", "".join(clicks(40, 1)))
+        test = self.put("test.libsvm", "+1 1:1\n" * 5000 + "+3 1:1\n")
+        for i, how in enumerate((("--in-process",), ("--servers", 1, "--workers", 2))):
+            out = f"{self.folder}/out{i}"
+            status, _, stderr = ps_test.run(
+                "--data", data, "--test", test, "--model", "logreg", "--epochs", 1, "--out", out,
+                *how,
+            )
+            self.assertEqual(status, 2, stderr)
+            self.assertIn("test.libsvm:5001: label '3' is unknown", stderr)
+            self.assertIn(f"the model is in '{out}/model.safetensors'", stderr)
+            sparse, _, _ = read_model(f"{out}/model.safetensors")
+            self.assertGreater(len(sparse["logreg.weight"]), 20)
+
     def test_training_that_diverges_ends_with_a_hint_and_spoils_no_model(self):
         lines = ["y,a,b"]
         rng = random.Random(5)

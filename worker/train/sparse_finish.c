@@ -50,6 +50,24 @@ static enum ps_status judge(const struct ps_sparse_plan *plan, struct ps_row_sou
     return PS_OK;
 }
 
+/* Something is wrong with the files of the test set, nothing with the model. */
+static bool about_test(enum ps_status status)
+{
+    return status == PS_ERR_INVALID || status == PS_ERR_IO || status == PS_ERR_NOT_FOUND;
+}
+
+/* A line of the test set must not cost the hours that the training took. */
+static enum ps_status save_anyway(const struct ps_sparse_plan *plan, struct ps_row_source *rows,
+                                  const char *folder, char path[PS_SAVE_PATH_BYTES],
+                                  enum ps_status status, struct ps_error *err)
+{
+    struct ps_error ignored;
+    if (ps_sparse_save(plan->setup, rows, folder, path, &ignored) != PS_OK) {
+        return status;
+    }
+    return ps_wrap(err, status, "the model is in '%s', but it could not be judged", path);
+}
+
 enum ps_status ps_sparse_finish(const struct ps_sparse_plan *plan, struct ps_client *client,
                                 struct ps_report *report, const char *folder,
                                 char path[PS_SAVE_PATH_BYTES], struct ps_error *err)
@@ -60,7 +78,9 @@ enum ps_status ps_sparse_finish(const struct ps_sparse_plan *plan, struct ps_cli
     if (status == PS_OK && plan->test != NULL) {
         status = judge(plan, rows, report, err);
     }
-    if (status == PS_OK && folder != NULL) {
+    if (folder != NULL && about_test(status)) {
+        status = save_anyway(plan, rows, folder, path, status, err);
+    } else if (status == PS_OK && folder != NULL) {
         status = ps_sparse_save(plan->setup, rows, folder, path, err);
         report->model_path = status == PS_OK ? path : NULL;
     }
