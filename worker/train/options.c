@@ -144,18 +144,39 @@ enum ps_status ps_train_schedule(const struct ps_train_options *options, float r
                           err);
 }
 
-enum ps_status ps_train_check_decay(const struct ps_train_options *options,
-                                    const struct ps_train_optimizer *optimizer,
-                                    struct ps_error *err)
+/* Settings that say something to some of the rules only. */
+static const struct {
+    const char *name;
+    const char *rules;
+} of_rules[] = {
+    {"momentum", "momentum"},
+    {"beta1", "adam and adamw"},
+    {"beta2", "adam and adamw"},
+    {"epsilon", "adagrad, adam and adamw"},
+};
+
+enum ps_status ps_train_check_rule(const struct ps_train_options *options,
+                                   const struct ps_train_optimizer *optimizer, struct ps_error *err)
 {
-    if (!options->weight_decay_given || optimizer->weight_decay >= 0.0f) {
-        return PS_OK;
+    struct ps_conf_words words;
+    struct ps_conf_words more;
+    char rule[48];
+    (void)snprintf(rule, sizeof(rule), "--optimizer %.16s (the model's)", optimizer->name);
+    bool asked = optimizer == &ps_train_optimizers[options->optimizer];
+    const char *here = asked ? ps_conf_say(options->conf, "optimizer", &more) : rule;
+    if (options->weight_decay_given && optimizer->weight_decay < 0.0f) {
+        return ps_fail(err, PS_ERR_INVALID, "%s belongs to --optimizer adamw; with %s use --l2",
+                       ps_conf_say(options->conf, "weight-decay", &words), here);
     }
-    struct ps_conf_words first;
-    struct ps_conf_words second;
-    return ps_fail(err, PS_ERR_INVALID, "%s belongs to --optimizer adamw; with %s use --l2",
-                   ps_conf_say(options->conf, "weight-decay", &first),
-                   ps_conf_say(options->conf, "optimizer", &second));
+    for (size_t i = 0; i < PS_ARRAY_LEN(of_rules); i++) {
+        if (strstr(of_rules[i].rules, optimizer->name) == NULL &&
+            ps_train_given(options, of_rules[i].name)) {
+            return ps_fail(err, PS_ERR_INVALID, "%s belongs to --optimizer %s, not to %s",
+                           ps_conf_say(options->conf, of_rules[i].name, &words), of_rules[i].rules,
+                           here);
+        }
+    }
+    return PS_OK;
 }
 
 bool ps_train_given(const struct ps_train_options *options, const char *name)

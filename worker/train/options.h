@@ -104,8 +104,8 @@ void ps_train_consistency_text(const struct ps_consistency *consistency,
 PS_MUST_CHECK enum ps_status ps_train_schedule(const struct ps_train_options *options, float rate,
                                                struct ps_schedule *ret, struct ps_error *err);
 
-/** Is --weight-decay for this rule? @return PS_ERR_INVALID, as above */
-PS_MUST_CHECK enum ps_status ps_train_check_decay(const struct ps_train_options *options,
+/** Are --weight-decay, --momentum, ... for this rule? @return PS_ERR_INVALID, as above */
+PS_MUST_CHECK enum ps_status ps_train_check_rule(const struct ps_train_options *options,
                                                   const struct ps_train_optimizer *optimizer,
                                                   struct ps_error *err);
 

@@ -38,7 +38,7 @@ static enum ps_status read_options(const struct ps_train_options *options,
 {
     plan->options = *options;
     plan->optimizer = &ps_train_optimizers[options->optimizer];
-    enum ps_status status = ps_train_check_decay(options, plan->optimizer, err);
+    enum ps_status status = ps_train_check_rule(options, plan->optimizer, err);
     if (status == PS_OK) {
         status = read_model(options, plan, err);
     }

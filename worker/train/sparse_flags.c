@@ -147,7 +147,7 @@ enum ps_status ps_sparse_flags_rule(const struct ps_train_options *options,
                                     const struct ps_train_optimizer *optimizer,
                                     struct ps_error *err)
 {
-    enum ps_status status = ps_train_check_decay(options, optimizer, err);
+    enum ps_status status = ps_train_check_rule(options, optimizer, err);
     if (status != PS_OK) {
         return status;
     }
