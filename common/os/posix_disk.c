@@ -66,14 +66,20 @@ static enum ps_status write_temp(const struct ps_file_calls *calls, const char *
     return status;
 }
 
+/* The folder of the file at `path`. */
+static void folder_of(const char *path, char folder[PATH_MAX])
+{
+    const char *slash = strrchr(path, '/');
+    int n_folder = slash == NULL ? 1 : slash == path ? 1 : (int)(slash - path);
+    (void)snprintf(folder, PATH_MAX, "%.*s", n_folder, slash == NULL ? "." : path);
+}
+
 /* Without it the rename itself may be lost with the power. */
 static enum ps_status sync_folder_of(const struct ps_file_calls *calls, const char *path,
                                      struct ps_error *err)
 {
     char folder[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    int n_folder = slash == NULL ? 1 : slash == path ? 1 : (int)(slash - path);
-    (void)snprintf(folder, sizeof(folder), "%.*s", n_folder, slash == NULL ? "." : path);
+    folder_of(path, folder);
     int fd = calls->open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0) {
         return failed(err, "open folder");
@@ -135,12 +141,53 @@ static enum ps_status disk_replace(struct ps_disk *base, const char *path, const
     return status == PS_OK ? PS_OK : ps_wrap(err, status, "replace '%s'", path);
 }
 
+#define FD_PATH       "/proc/self/fd/%d"
+#define FD_PATH_BYTES 32u
+
+/*
+ * A file without a name goes with its process, however that ends. It is given one by way of /proc,
+ * so that has to be there. -1: not here.
+ */
+static int open_nameless(const char *path)
+{
+    char folder[PATH_MAX];
+    char fd_path[FD_PATH_BYTES];
+    folder_of(path, folder);
+    int fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0640);
+    if (fd >= 0) {
+        (void)snprintf(fd_path, sizeof(fd_path), FD_PATH, fd);
+        if (access(fd_path, F_OK) < 0) {
+            (void)close(fd);
+            fd = -1;
+        }
+    }
+    return fd;
+}
+
+static enum ps_status give_name(struct ps_replacing *replacing, struct ps_error *err)
+{
+    char fd_path[FD_PATH_BYTES];
+    if (replacing->named) {
+        return PS_OK;
+    }
+    (void)snprintf(fd_path, sizeof(fd_path), FD_PATH, replacing->fd);
+    if (linkat(AT_FDCWD, fd_path, AT_FDCWD, replacing->temp, AT_SYMLINK_FOLLOW) < 0) {
+        return failed(err, "name the file");
+    }
+    replacing->named = true;
+    return PS_OK;
+}
+
 enum ps_status ps_replacing_begin(struct ps_replacing *replacing, const char *path,
                                   struct ps_error *err)
 {
     *replacing = (struct ps_replacing){.path = path, .fd = -1};
     enum ps_status status = temp_beside(path, replacing->temp, err);
     if (status == PS_OK) {
+        replacing->fd = open_nameless(path);
+        replacing->named = replacing->fd < 0;
+    }
+    if (status == PS_OK && replacing->named) {
         replacing->fd = open(replacing->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
         status = replacing->fd < 0 ? failed(err, "open temporary file") : PS_OK;
     }
@@ -170,6 +217,9 @@ enum ps_status ps_replacing_finish(struct ps_replacing *replacing, struct ps_err
 {
     const char *path = replacing->path;
     enum ps_status status = fsync(replacing->fd) < 0 ? failed(err, "fsync") : PS_OK;
+    if (status == PS_OK) {
+        status = give_name(replacing, err);
+    }
     if (status == PS_OK && rename(replacing->temp, path) < 0) {
         status = failed(err, "rename");
     }
@@ -185,7 +235,9 @@ enum ps_status ps_replacing_finish(struct ps_replacing *replacing, struct ps_err
 void ps_replacing_cancel(struct ps_replacing *replacing)
 {
     (void)close(replacing->fd);
-    (void)unlink(replacing->temp); /* Best effort. */
+    if (replacing->named) {
+        (void)unlink(replacing->temp); /* Best effort. */
+    }
 }
 
 static enum ps_status disk_read(struct ps_disk *base PS_UNUSED, const char *path,

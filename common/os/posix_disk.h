@@ -4,10 +4,12 @@
  * os/posix_disk.h — the disk of this machine behind port/disk.h. Without state; any thread.
  *
  * Replacing writes `path`.<random>.tmp and renames it: of several that do so at once each file is
- * whole, and the last one stays. A process that is killed meanwhile leaves its own. The system
+ * whole, and the last one stays. A process that is killed meanwhile leaves its own, unless it was
+ * written in pieces and the file system has files without a name. The system
  * calls that write stand in a table, so that a test can refuse each of them once.
  */
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,6 +49,7 @@ PS_MUST_CHECK enum ps_status ps_posix_disk_try(const char *path, struct ps_error
 struct ps_replacing {
     const char *path; /* Borrowed. */
     int fd;
+    bool named; /* As `temp`; else it gets that name at the end, for a moment. */
     char temp[PATH_MAX];
 };
 

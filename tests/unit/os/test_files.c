@@ -8,11 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <check.h>
+#include <dirent.h>
 
 #include "base/attr.h"
 #include "lib/test_main.h"
@@ -160,6 +162,40 @@ START_TEST(a_file_written_in_pieces_is_there_as_a_whole_or_not_at_all)
 }
 END_TEST
 
+static size_t count_entries(void)
+{
+    size_t n = 0;
+    DIR *dir = opendir(folder);
+    ck_assert_ptr_nonnull(dir);
+    while (readdir(dir) != NULL) {
+        n++;
+    }
+    ck_assert_int_eq(closedir(dir), 0);
+    return n - 2; /* "." and "..". */
+}
+
+START_TEST(a_process_that_is_killed_leaves_no_part_of_a_file)
+{
+    struct ps_replacing replacing;
+    make_folder();
+    put_text("old");
+    int probe = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (probe < 0) {
+        (void)printf("skipped: files of %s must have names\n", folder);
+        remove_folder();
+        return;
+    }
+    ck_assert_int_eq(close(probe), 0);
+    ck_assert_int_eq(ps_replacing_begin(&replacing, path, NULL), PS_OK);
+    ck_assert_int_eq(ps_replacing_write(&replacing, 0, "new", 3, NULL), PS_OK);
+    ck_assert_uint_eq(count_entries(), 1);
+    ck_assert_int_eq(close(replacing.fd), 0); /* As the end of the process does. */
+    ck_assert_uint_eq(count_entries(), 1);
+    expect_content("old", "old");
+    remove_folder();
+}
+END_TEST
+
 START_TEST(a_file_in_pieces_has_no_place_in_a_missing_folder_or_on_a_device)
 {
     struct ps_replacing replacing;
@@ -170,7 +206,7 @@ START_TEST(a_file_in_pieces_has_no_place_in_a_missing_folder_or_on_a_device)
     /* The folder went away meanwhile. */
     make_folder();
     ck_assert_int_eq(ps_replacing_begin(&replacing, path, &err), PS_OK);
-    ck_assert_int_eq(unlink(replacing.temp), 0);
+    (void)unlink(replacing.temp); /* Where files must have names. */
     ck_assert_int_eq(rmdir(folder), 0);
     ck_assert_int_eq(ps_replacing_finish(&replacing, &err), PS_ERR_IO);
 }
@@ -424,6 +460,7 @@ Suite *suite_files(void)
     tcase_add_test(tcase, a_replaced_file_is_the_old_or_the_new_one);
     tcase_add_test(tcase, a_file_written_in_pieces_is_there_as_a_whole_or_not_at_all);
     tcase_add_test(tcase, a_file_in_pieces_has_no_place_in_a_missing_folder_or_on_a_device);
+    tcase_add_test(tcase, a_process_that_is_killed_leaves_no_part_of_a_file);
     tcase_add_test(tcase, a_spill_is_read_as_it_was_written_and_has_no_name);
     tcase_add_test(tcase, a_file_that_several_replace_at_once_is_that_of_one_of_them);
     tcase_add_test(tcase, a_device_is_not_replaced_by_a_file);
