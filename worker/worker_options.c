@@ -220,7 +220,8 @@ static const struct ps_option train_rows[] = {
         .name = "local-steps",
         .unit = "steps",
         .help = "Of lines: batches that a worker trains on its own copy, by plain gradient steps "
-                "of the same rate, before it pushes the sum of their gradients.",
+                "of the same rate, before it pushes the sum of their gradients. Not with "
+                "adam, adamw and ftrl.",
         .preset = "1",
         .type = PS_OPTION_U32,
         .min = 1,

@@ -143,6 +143,16 @@ enum ps_status ps_sparse_flags_params(const struct ps_train_options *options,
     return PS_OK;
 }
 
+/*
+ * A worker's own steps are rate * gradient. The rates of adam are lengths of steps, whatever the
+ * gradient: with one that suits labels in thousands the copy is lost after a few batches. And it
+ * would make one such step of the sum of all.
+ */
+static bool goes_with_plain_steps(const struct ps_train_optimizer *optimizer)
+{
+    return !ps_sparse_flags_sums(optimizer) && strncmp(optimizer->name, "adam", 4) != 0;
+}
+
 enum ps_status ps_sparse_flags_rule(const struct ps_train_options *options,
                                     const struct ps_train_optimizer *optimizer,
                                     struct ps_error *err)
@@ -151,11 +161,17 @@ enum ps_status ps_sparse_flags_rule(const struct ps_train_options *options,
     if (status != PS_OK) {
         return status;
     }
+    if (options->local_steps > 1 && !goes_with_plain_steps(optimizer)) {
+        char why[160];
+        (void)snprintf(why, sizeof(why),
+                       "there are no plain gradient steps that go with %.16s, %s; use --optimizer "
+                       "adagrad, momentum or sgd",
+                       optimizer->name,
+                       options->optimizer_given ? "the rule" : "the rule of this model");
+        return refuse(options, "local-steps", why, err);
+    }
     if (ps_sparse_flags_sums(optimizer)) {
-        return options->local_steps == 1
-                   ? PS_OK
-                   : refuse(options, "local-steps",
-                            "has no plain gradient steps that go with --optimizer ftrl", err);
+        return PS_OK;
     }
     const char *name = ps_train_given(options, "l1")     ? "l1"
                        : ps_train_given(options, "beta") ? "beta"
