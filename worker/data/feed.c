@@ -254,5 +254,5 @@ struct ps_reading_counts ps_feed_counts(const struct ps_feed *feed)
 const char *ps_feed_bad(const struct ps_feed *feed, uint32_t i)
 {
     /* A text that is counted here is written no more; its reading may be at work on others. */
-    return i < feed->counts.n_bad ? ps_reading_bad(feed->windows.reading, i) : NULL;
+    return i < feed->counts.n_bad ? ps_reading_bad_known(feed->windows.reading, i) : NULL;
 }

@@ -207,5 +207,10 @@ struct ps_reading_counts ps_reading_counts(const struct ps_reading *reading)
 
 const char *ps_reading_bad(const struct ps_reading *reading, uint32_t i)
 {
-    return i < PS_BAD_ROWS_TOLD && i < reading->n_bad ? reading->bad[i].text : NULL;
+    return i < reading->n_bad ? ps_reading_bad_known(reading, i) : NULL;
+}
+
+const char *ps_reading_bad_known(const struct ps_reading *reading, uint32_t i)
+{
+    return i < PS_BAD_ROWS_TOLD ? reading->bad[i].text : NULL;
 }

@@ -75,4 +75,10 @@ struct ps_reading_counts ps_reading_counts(const struct ps_reading *reading);
 /** Message number `i` (< PS_BAD_ROWS_TOLD) about a line that was skipped, or NULL. */
 const char *ps_reading_bad(const struct ps_reading *reading, uint32_t i);
 
+/**
+ * The same for an `i` below the n_bad of counts that were asked for before: may be called while
+ * another thread reads on.
+ */
+const char *ps_reading_bad_known(const struct ps_reading *reading, uint32_t i);
+
 #endif
