@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "data/cells.h"
@@ -19,7 +20,8 @@
 #include "train/sparse_save.h"
 
 #define PATH_BYTES     4096u
-#define NPY_HEAD_BYTES 192u /* A header of 8 dimensions; padded to a multiple of 64. */
+#define NPY_DIM_BYTES  22u  /* 20 digits, a comma and a blank. */
+#define NPY_HEAD_BYTES 320u /* A header of PS_DIMS_MAX dimensions; padded to a multiple of 64. */
 #define NPY_MARK       "\x93NUMPY\x01\x00"
 #define NPY_MARK_BYTES 8u
 
@@ -62,6 +64,8 @@ static size_t npy_head(const struct ps_tensor_view *tensor, char head[NPY_HEAD_B
         (void)snprintf(shape + used, sizeof(shape) - used, "%" PRIu64 ",%s", tensor->dims[i],
                        i + 1 < tensor->n_dims ? " " : "");
     }
+    PS_STATIC_ASSERT(NPY_MARK_BYTES + 2 + 64 + PS_DIMS_MAX * NPY_DIM_BYTES + 64 <= NPY_HEAD_BYTES,
+                     "words, dimensions of any size and padding have room");
     size_t n_front = NPY_MARK_BYTES + 2; /* The length in two bytes. */
     memcpy(head, NPY_MARK, NPY_MARK_BYTES);
     int n = snprintf(head + n_front, NPY_HEAD_BYTES - n_front,
@@ -69,6 +73,7 @@ static size_t npy_head(const struct ps_tensor_view *tensor, char head[NPY_HEAD_B
                      tensor->type == PS_TENSOR_U64 ? "u8" : "f4", shape);
     size_t n_used = n_front + (size_t)n;
     size_t n_whole = (n_used + 1 + 63) / 64 * 64;
+    PS_ASSERT(n_whole <= NPY_HEAD_BYTES);
     memset(head + n_used, ' ', n_whole - n_used);
     head[n_whole - 1] = '\n';
     head[NPY_MARK_BYTES] = (char)((n_whole - n_front) % 256);

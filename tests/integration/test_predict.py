@@ -58,8 +58,8 @@ def setup(model, data=None, **changes):
     }
 
 
-def write_model(folder, setup, sparse, dense):
-    """sparse: {table: {key: row}}, dense: {table: numbers}."""
+def write_model(folder, setup, sparse, dense, empty=()):
+    """sparse: {table: {key: row}}, dense: {table: numbers}, empty: shapes of tensors 0, 1, ..."""
     first = {
         name: {"table": i, "init": "zeros", "scale": 0, "seed": "1"}
         for i, name in enumerate(sparse)
@@ -84,6 +84,8 @@ def write_model(folder, setup, sparse, dense):
         add(f"{name}.rows", "F32", [len(keys), width], [x for key in keys for x in rows[key]])
     for name, values in dense.items():
         add(name, "F32", [len(values)], values)
+    for i, shape in enumerate(empty):
+        add(str(i), "F32", shape, [])
     text = json.dumps(head).encode()
     text += b" " * (-len(text) % 8)
     os.makedirs(folder, exist_ok=True)
@@ -345,6 +347,16 @@ class Predict(ps_test.Case):
         self.assertEqual(stdout, "")
 
     # ---- Export ----
+
+    def test_a_shape_of_many_large_sizes_is_written_as_it_is(self):
+        shapes = [[0] + [2**53] * 7, [2**31, 0], [0]]
+        model = write_model(
+            f"{self.folder}/shapes", setup("logreg"), {"logreg.weight": {0: [1.0]}},
+            {"logreg.bias": [0.0]}, empty=shapes,
+        )
+        self.psctl("export", "--model", model, "--output", f"{self.folder}/wide")
+        for i, shape in enumerate(shapes):
+            self.assertEqual(read_npy(f"{self.folder}/wide/{i}.npy"), (tuple(shape), ()))
 
     def test_numpy_files_hold_what_the_model_does(self):
         out = f"{self.folder}/npy"
