@@ -133,7 +133,7 @@ static enum ps_status push_slot(struct ps_lane *lane, struct ps_data_call *call,
     enum ps_status status = PS_OK;
     switch (decision.verdict) {
     case PS_VERDICT_REFUSE:
-        /* Who waits for a table that only grows should know. */
+        /* Rows go with the clock, which may wait for this very push: nobody waits for ever. */
         status = lane->full && decision.status == PS_ERR_BUSY ? PS_ERR_NOMEM : decision.status;
         *ret_position = slot->applied;
         break;

@@ -56,7 +56,7 @@ struct ps_lane {
     uint32_t sweep_slot;                          /* Swept last by ps_lane_rows_tend. */
     uint64_t tended_ms;
     uint64_t full_ms; /* When it was last said that memory is used up. */
-    bool full;        /* The record in hand found none for rows that never make room again. */
+    bool full;        /* The record in hand found none for rows. */
     bool aggregate;
     bool stopping;
     uint64_t term;

@@ -111,7 +111,8 @@ bool ps_lane_rows_reserve(struct ps_lane *lane, uint32_t slot, const struct ps_p
             atomic_fetch_add_explicit(&lane->rows[part->table]->figures.refused, 1,
                                       memory_order_relaxed);
             say_full(lane, part->table);
-            lane->full = sparse->spec.expire_after == 0;
+            lane->full = true;
+            ps_sparse_sweep(sparse, PS_SWEEP_ROWS); /* Perhaps some have expired: for the next. */
             return false;
         }
     }
