@@ -43,6 +43,9 @@ static int run_all(struct run *run)
     if (ps_training_said(&run->training) != NULL) {
         (void)fprintf(stderr, "ps-run: %s\n", ps_training_said(&run->training));
     }
+    if (ps_training_warning(&run->training) != NULL) {
+        (void)fprintf(stderr, "ps-run: warning: %s\n", ps_training_warning(&run->training));
+    }
     ps_report_init(&run->report);
     int exit_status = run->options.in_process ? run_in_process(run) : run_cluster(run);
     return exit_status == 0 ? run_result(run) : exit_status;

@@ -199,6 +199,10 @@ static int run(struct worker *worker)
     if (status == PS_OK && ps_training_said(&worker->training) != NULL) {
         ps_log(PS_LOG_INFO, "worker.data", "what=\"%s\"", ps_training_said(&worker->training));
     }
+    if (status == PS_OK && ps_training_warning(&worker->training) != NULL) {
+        /* Not louder: all workers have the same to say, and ps-run said it before they began. */
+        ps_log(PS_LOG_INFO, "worker.parts", "why=\"%s\"", ps_training_warning(&worker->training));
+    }
     if (status == PS_OK) {
         status = start(worker);
     }

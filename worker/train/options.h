@@ -17,6 +17,7 @@
 #include "conf/conf.h"
 #include "train/schedule.h"
 
+#define PS_TRAIN_WARNING_BYTES     512u /* A line for people. */
 #define PS_TRAIN_TEXT_BYTES        128u /* Identity of data or model: the coordinator compares. */
 #define PS_TRAIN_CONSISTENCY_BYTES 24u
 

@@ -157,6 +157,19 @@ static enum ps_status cut(struct ps_sparse_plan *plan, struct ps_error *err)
     return status;
 }
 
+/* Packed files that are one part each may be fewer than workers: those would wait for nothing. */
+static void count_parts(struct ps_sparse_plan *plan)
+{
+    char why[PS_TRAIN_WARNING_BYTES - 64];
+    uint32_t n_parts = plan->parts.n_parts;
+    plan->few_parts[0] = '\0';
+    if (n_parts < plan->options.workers && ps_source_single(plan->train, why, sizeof(why)) > 0) {
+        (void)snprintf(plan->few_parts, sizeof(plan->few_parts),
+                       "%" PRIu32 " part%s of the data for %" PRIu32 " workers: %s", n_parts,
+                       n_parts == 1 ? "" : "s", plan->options.workers, why);
+    }
+}
+
 static void write_texts(struct ps_sparse_plan *plan)
 {
     const struct ps_sparse_model_params *params = &plan->setup->params;
@@ -196,6 +209,7 @@ enum ps_status ps_sparse_plan_open(const struct ps_train_options *options, struc
         status = cut(plan, err);
     }
     if (status == PS_OK) {
+        count_parts(plan);
         write_texts(plan);
     }
     return status;

@@ -36,6 +36,7 @@ struct ps_sparse_plan {
     struct ps_consistency consistency;
     struct ps_feed_plan parts;
     uint64_t units; /* Of an epoch, about: the place of a step in the schedule follows from it. */
+    char few_parts[PS_TRAIN_WARNING_BYTES]; /* Packed files leave workers without a part; or "". */
     char data_text[PS_TRAIN_TEXT_BYTES];
     char model_text[PS_TRAIN_TEXT_BYTES];
     char consistency_text[PS_TRAIN_CONSISTENCY_BYTES];

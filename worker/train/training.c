@@ -80,6 +80,12 @@ const char *ps_training_said(const struct ps_training *training)
     return training->lines != NULL ? training->lines->setup->description->said : NULL;
 }
 
+const char *ps_training_warning(const struct ps_training *training)
+{
+    bool warns = training->lines != NULL && training->lines->few_parts[0] != '\0';
+    return warns ? training->lines->few_parts : NULL;
+}
+
 enum ps_status ps_training_run(struct ps_training *training, struct ps_client *client,
                                const _Atomic bool *stop, struct ps_train_result *ret,
                                struct ps_error *err)

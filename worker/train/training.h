@@ -39,6 +39,9 @@ void ps_training_close(struct ps_training *training);
 /** One line for the user about what was made of the data; NULL: there is nothing to say. */
 const char *ps_training_said(const struct ps_training *training);
 
+/** One line of what the user should change, though training works without; NULL: nothing. */
+const char *ps_training_warning(const struct ps_training *training);
+
 /** As ps_train_run. */
 PS_MUST_CHECK enum ps_status ps_training_run(struct ps_training *training, struct ps_client *client,
                                              const _Atomic bool *stop, struct ps_train_result *ret,
