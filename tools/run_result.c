@@ -13,6 +13,14 @@ static void print_bytes(const char *what, uint64_t n)
     (void)printf("  %-16s %.1f MB\n", what, (double)n / 1e6);
 }
 
+/* A figure that does not apply is no number. */
+static void print_figure(const char *what, double figure)
+{
+    if (!isnan(figure)) {
+        (void)printf("  %-16s %.4f\n", what, figure);
+    }
+}
+
 static void print_summary(const struct run *run)
 {
     const struct ps_report *report = &run->report;
@@ -26,12 +34,14 @@ static void print_summary(const struct run *run)
     }
     (void)printf("  %-16s %.1f s, %.0f examples/s, %" PRIu64 " steps\n", "time", report->wall_s,
                  report->examples_per_s, report->steps);
-    (void)printf("  %-16s %.4f\n", "training loss", report->train_loss);
-    if (!isnan(report->test_loss)) {
-        (void)printf("  %-16s %.4f\n", "test loss", report->test_loss);
+    print_figure("training loss", report->train_loss);
+    print_figure("test loss", report->test_loss);
+    if (!isnan(report->test_accuracy)) {
         (void)printf("  %-16s %.4f of %" PRIu64 " rows\n", "test accuracy", report->test_accuracy,
                      report->rows_test);
     }
+    print_figure("test AUC", report->test_auc);
+    print_figure("test RMSE", report->test_rmse);
     (void)printf("  %-16s mean %.2f, max %" PRIu64 "; blocked %.1f %% of the time\n", "staleness",
                  report->staleness_mean, report->staleness_max, 100.0 * report->blocked_fraction);
     (void)printf("  %-16s each %" PRIu64 " to %" PRIu64 " times\n", "rows trained",
