@@ -118,6 +118,12 @@ static void say_predicted(const struct predicting *p, const struct ps_sparse_sco
                   "psctl: %" PRIu64 " rows predicted, %" PRIu64
                   " lines between them are no rows, %" PRIu64 " bad lines skipped",
                   result->counts.n_rows, result->n_between, result->counts.n_bad);
+    if (result->counts.n_missing > 0) {
+        (void)fprintf(stderr, ", missing cells: %" PRIu64, result->counts.n_missing);
+    }
+    if (result->counts.n_qids > 0) {
+        (void)fprintf(stderr, ", qid words passed over: %" PRIu64, result->counts.n_qids);
+    }
     say_columns(p->setup, p->lines);
 }
 
