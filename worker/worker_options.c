@@ -118,7 +118,7 @@ static const struct ps_option train_rows[] = {
         .name = "categorical",
         .unit = "COLUMN,...",
         .help = "Of csv and tsv: columns whose texts are features of their own; otherwise those "
-                "with a cell that is no number.",
+                "with a cell that is no number, and all for --model mf.",
         .type = PS_OPTION_STRING,
         .list = true,
         .offset = AT(categorical),

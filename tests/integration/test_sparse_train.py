@@ -197,6 +197,22 @@ class SparseTrain(ps_test.Case):
                 self.assertNotIn("test_accuracy", report)
                 self.assertNotIn("test_auc", report)
 
+    def test_numbers_of_users_and_items_are_ids_to_a_factorisation(self):
+        rng = random.Random(3)
+        traits = [rng.gauss(0, 1) for _ in range(30)]
+        lines = ["user,item,rating"]
+        for _ in range(1500):
+            u, i = rng.randrange(30), rng.randrange(30)
+            lines.append(f"{u},{i},{3 + traits[u] - traits[i] + rng.gauss(0, 0.1):.3f}")
+        data = self.put("numbers.csv", "\n".join(lines) + "\n")
+        report, sparse, _ = self.fit(
+            "--in-process", "--test", data, "--label", "rating", "--batch", 20, "--epochs", 10,
+            "--model", "mf", "--rank", 2, data=data,
+        )
+        self.assertLess(report["test_rmse"], 0.5)
+        self.assertEqual({name: len(rows) for name, rows in sparse.items()},
+                         {"mf.user": 30, "mf.item": 30})
+
     def test_a_table_with_a_header_text_and_holes_is_read_as_it_is(self):
         rng = random.Random(4)
         lines = ["age,city,weight,bought"]
@@ -288,6 +304,8 @@ class SparseTrain(ps_test.Case):
             ((*lines, "--model", "mf"), ["few.libsvm:", "mf needs a user and an item"]),
             ((*table, "--model", "logreg", "--index-base", "0"), ["--index-base", "csv"]),
             ((*table, "--model", "logreg", "--label", "z"), ["z"]),
+            ((*table, "--model", "mf", "--numeric", "a"), ["--numeric a", "mf"]),
+            ((*table, "--model", "mf", "--standardize", "yes"), ["--standardize yes", "mf"]),
             ((*lines, "--format", "parquet"), ["--format parquet", "libsvm", "idx"]),
             ((*lines, "--format", "idx"), ["few.libsvm"]),
             ((*lines, "--model", "logreg", "--test", f"{self.folder}/nowhere"),

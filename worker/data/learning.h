@@ -38,6 +38,7 @@ struct ps_learn_options {
     const char *categorical;    /* --categorical, --numeric, --ignore: columns joined by commas. */
     const char *numeric;
     const char *ignore;
+    bool ids;              /* Columns that no flag names are categorical, numbers or not. */
     uint64_t learn_bytes;  /* 0: PS_LEARN_BYTES. */
     uint64_t max_bad_rows; /* As in reading.h, for what is looked at. */
 };

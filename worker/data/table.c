@@ -391,14 +391,17 @@ static enum ps_status survey_all(struct ps_learning *learning, struct survey *su
 }
 
 /* What no flag has decided; and mean and scale of numbers. */
-static void conclude_column(struct ps_column *column, const struct survey *survey, bool standardize)
+static void conclude_column(struct ps_column *column, const struct survey *survey,
+                            const struct ps_learn_options *options)
 {
     if (!survey->decided) {
-        column->kind = survey->n_texts > 0     ? PS_COLUMN_CATEGORICAL
+        uint64_t n_texts = survey->n_texts + (options->ids ? survey->n_numbers : 0);
+        column->kind = n_texts > 0             ? PS_COLUMN_CATEGORICAL
                        : survey->n_numbers > 0 ? PS_COLUMN_NUMERIC
                                                : PS_COLUMN_IGNORED; /* Nothing in it. */
     }
-    if (column->kind == PS_COLUMN_NUMERIC && standardize && survey->n_numbers > 0) {
+    if (column->kind == PS_COLUMN_NUMERIC && options->standardize != PS_CHOICE_NO &&
+        survey->n_numbers > 0) {
         double deviation = sqrt(survey->m2 / (double)survey->n_numbers);
         column->mean = survey->mean;
         /* A column that never changes says nothing: all its values become 0. */
@@ -415,7 +418,7 @@ static void conclude(struct ps_learning *learning, const struct survey *surveys)
     bool standardize = learning->options->standardize != PS_CHOICE_NO;
     for (uint32_t i = 0; i < description->n_columns; i++) {
         struct ps_column *column = &description->columns[i];
-        conclude_column(column, &surveys[i], standardize);
+        conclude_column(column, &surveys[i], learning->options);
         n_kinds[column->kind]++;
         n_missing += column->kind != PS_COLUMN_IGNORED ? surveys[i].n_missing : 0;
         label = column->kind == PS_COLUMN_LABEL ? i : label;

@@ -135,6 +135,7 @@ const struct ps_sparse_model_kind ps_sparse_model_mf = {
     .name = "mf",
     .help = "matrix factorisation of ratings; --rank K factors per user and item (16 unless given)",
     .takes = PS_SPARSE_TAKES_RANK,
+    .ids = true,
     .create = mf_create,
     .destroy = ps_scalar_destroy,
     .assign = mf_assign,

@@ -110,6 +110,7 @@ struct ps_sparse_model_kind {
     const char *name; /* For --model: [a-z0-9-]+, never renamed. */
     const char *help; /* One line for --help. */
     uint32_t takes;   /* enum ps_sparse_takes, added up. */
+    bool ids;         /* Values are not read: a number in a table is an id, as a text is. */
 
     /** Refuse params that do not fit this kind. NULL: all do. */
     PS_MUST_CHECK enum ps_status (*check)(const struct ps_sparse_model_params *params,

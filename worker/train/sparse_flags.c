@@ -36,6 +36,24 @@ static enum ps_status refuse(const struct ps_train_options *options, const char 
     return ps_fail(err, PS_ERR_INVALID, "%s: %s", ps_conf_say(options->conf, name, &words), why);
 }
 
+/* A flag of another model is a mistake about the model. */
+static enum ps_status check_takes(const struct ps_train_options *options,
+                                  const struct ps_sparse_model_kind *kind, struct ps_error *err)
+{
+    static const char *const of_numbers[] = {"numeric", "standardize"};
+    const char *name = NULL;
+    for (size_t i = 0; i < PS_ARRAY_LEN(of_models) && name == NULL; i++) {
+        bool taken = (kind->takes & of_models[i].takes) != 0;
+        name = !taken && ps_train_given(options, of_models[i].name) ? of_models[i].name : NULL;
+    }
+    for (size_t i = 0; i < PS_ARRAY_LEN(of_numbers) && name == NULL && kind->ids; i++) {
+        name = ps_train_given(options, of_numbers[i]) ? of_numbers[i] : NULL;
+    }
+    char why[64];
+    (void)snprintf(why, sizeof(why), "says nothing to --model %.24s", kind->name);
+    return name == NULL ? PS_OK : refuse(options, name, why, err);
+}
+
 static enum ps_status check_model(const struct ps_train_options *options,
                                   const struct ps_sparse_model_kind **ret, struct ps_error *err)
 {
@@ -51,12 +69,9 @@ static enum ps_status check_model(const struct ps_train_options *options,
         }
         return refuse(options, "model", why, err);
     }
-    for (size_t i = 0; i < PS_ARRAY_LEN(of_models); i++) {
-        if ((kind->takes & of_models[i].takes) == 0 && ps_train_given(options, of_models[i].name)) {
-            char why[64];
-            (void)snprintf(why, sizeof(why), "says nothing to --model %.24s", kind->name);
-            return refuse(options, of_models[i].name, why, err);
-        }
+    enum ps_status status = check_takes(options, kind, err);
+    if (status != PS_OK) {
+        return status;
     }
     if (!options->bias && (kind->takes & PS_SPARSE_TAKES_HIDDEN) != 0) {
         return refuse(options, "bias", "its layers have biases of their own", err);

@@ -62,7 +62,7 @@ static enum ps_status check_test(const struct ps_sparse_plan *plan,
     return status;
 }
 
-static enum ps_status learn(struct ps_sparse_plan *plan, enum ps_task task,
+static enum ps_status learn(struct ps_sparse_plan *plan, enum ps_task task, bool ids,
                             struct ps_description **ret, struct ps_error *err)
 {
     const struct ps_train_options *options = &plan->options;
@@ -78,6 +78,7 @@ static enum ps_status learn(struct ps_sparse_plan *plan, enum ps_task task,
         .categorical = options->categorical,
         .numeric = options->numeric,
         .ignore = options->ignore,
+        .ids = ids,
         .max_bad_rows = options->max_bad_rows,
     };
     enum ps_status status = ps_learn(plan->train, &how, ret, err);
@@ -102,7 +103,7 @@ static enum ps_status make_model(struct ps_sparse_plan *plan,
         status = ps_setup_task(kind, &params, &task, err);
     }
     if (status == PS_OK) {
-        status = learn(plan, task, &description, err);
+        status = learn(plan, task, kind->ids, &description, err);
     }
     if (status != PS_OK) {
         return status;

@@ -99,6 +99,8 @@ static const struct {
     {"no final newline", "1,2\n0,3", {0}, "1 1:2\n0 1:3\n"},
     {"zeros are not stored", "1,0,2\n0,1,0.0\n", {0}, "1 2:2\n0 1:1\n"},
     {"numbers as categories", "1,7\n0,8\n", {.categorical = "2"}, "1 1:1\n0 1:1\n"},
+    {"numbers as ids", "1,7,8\n0,8,9\n", {.ids = true}, "1 1:1 2:1\n0 1:1 2:1\n"},
+    {"numbers by flag", "1,7,8\n0,8,9\n", {.ids = true, .numeric = "2"}, "1 1:7 2:1\n0 1:8 2:1\n"},
     {"ignored", "1,7,8,9\n0,8,9,1\n", {.ignore = "2,4"}, "1 2:8\n0 2:9\n"},
     {"an empty column is ignored", "1,,8\n0,?,9\n", {0}, "1 2:8\n0 2:9\n"},
     {"tabs", "1\ta b\t2\n0\t\t3\n", {0}, "1 1:1 2:2\n0 1:1 2:3\n"},
