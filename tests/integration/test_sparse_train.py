@@ -294,6 +294,8 @@ class SparseTrain(ps_test.Case):
             ((*lines, "--model", "logreg", "--optimizer", "sgd", "--epsilon", "1"),
              ["--epsilon 1 (flag)", "adagrad, adam and adamw", "--optimizer sgd (flag)"]),
             ((*images, "--beta1", "0.5"), ["--beta1 0.5", "adam", "--optimizer sgd (preset)"]),
+            ((*lines, "--model", "fm", "--regress", "--labels", "1,2"),
+             ["--labels 1,2", "numbers"]),
             ((*lines, "--model", "logreg", "--aggregate"), ["--aggregate", "images"]),
             ((*lines, "--model", "logreg", "--prefetch", "1"), ["--prefetch 1", "images"]),
             ((*lines, "--model", "logreg", "--units-per-lease", "3"), ["--units-per-lease 3"]),

@@ -158,6 +158,14 @@ enum ps_status ps_sparse_flags_params(const struct ps_train_options *options,
     return PS_OK;
 }
 
+enum ps_status ps_sparse_flags_task(const struct ps_train_options *options, enum ps_task task,
+                                    struct ps_error *err)
+{
+    bool named = options->labels != NULL && task == PS_TASK_VALUE;
+    return named ? refuse(options, "labels", "names classes, but this model takes numbers", err)
+                 : PS_OK;
+}
+
 /*
  * A worker's own steps are rate * gradient. The rates of adam are lengths of steps, whatever the
  * gradient: with one that suits labels in thousands the copy is lost after a few batches. And it

@@ -25,6 +25,10 @@ PS_MUST_CHECK enum ps_status ps_sparse_flags_params(const struct ps_train_option
                                                     struct ps_sparse_model_params *ret,
                                                     struct ps_error *err);
 
+/** The flags of labels, once it is known what the model makes of them. */
+PS_MUST_CHECK enum ps_status ps_sparse_flags_task(const struct ps_train_options *options,
+                                                  enum ps_task task, struct ps_error *err);
+
 /** The flags of update rules, once it is known which one it is. */
 PS_MUST_CHECK enum ps_status ps_sparse_flags_rule(const struct ps_train_options *options,
                                                   const struct ps_train_optimizer *optimizer,

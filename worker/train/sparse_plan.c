@@ -103,6 +103,9 @@ static enum ps_status make_model(struct ps_sparse_plan *plan,
         status = ps_setup_task(kind, &params, &task, err);
     }
     if (status == PS_OK) {
+        status = ps_sparse_flags_task(options, task, err);
+    }
+    if (status == PS_OK) {
         status = learn(plan, task, kind->ids, &description, err);
     }
     if (status != PS_OK) {
