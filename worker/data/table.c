@@ -136,6 +136,12 @@ static enum ps_status make_columns(struct ps_learning *learning, char delimiter,
 {
     struct ps_description *description = learning->description;
     const struct ps_line *first = &learning->head.lines[0];
+    if (description->header && first->number != 1) {
+        return ps_fail(err, PS_ERR_INVALID,
+                       "'%s': a header has to be the first line, here it is line %" PRIu64
+                       " behind blank ones: remove them",
+                       learning->source->files[0].path, first->number);
+    }
     uint32_t n = ps_cells_count(first->text, first->n_bytes, delimiter);
     if (n < 2 || n > PS_COLUMNS_MAX) {
         return ps_fail(err, PS_ERR_INVALID, "'%s': expected 2 to %u columns, found %" PRIu32,
