@@ -312,6 +312,8 @@ class SparseTrain(ps_test.Case):
             ((*lines, "--format", "idx"), ["few.libsvm"]),
             ((*lines, "--model", "logreg", "--test", f"{self.folder}/nowhere"),
              ["--test", "nowhere"]),
+            ((*lines, "--model", "logreg", "--test", self.put("rowless", "# no\n\n")),
+             ["--test", "rowless", "holds no rows"]),
             ((*images, "--rank", "8"), ["--rank 8", "images"]),
             ((*images, "--optimizer", "ftrl"), ["--optimizer ftrl", "images"]),
             ((*images, "--model", "logreg"), ["--model logreg", "images"]),

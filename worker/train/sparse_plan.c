@@ -59,6 +59,9 @@ static enum ps_status check_test(const struct ps_sparse_plan *plan,
     }
     ps_reading_close(reading);
     ps_rows_deinit(&rows);
+    if (status == PS_OK && n == 0 && plan->test->n_files == 1) {
+        return ps_fail(err, PS_ERR_INVALID, "'%s' holds no rows", plan->test->files[0].path);
+    }
     return status;
 }
 
