@@ -248,8 +248,10 @@ static const struct ps_option train_rows[] = {
     },
     {
         .name = "lr",
-        .help = "Learning rate. When it is not given: sgd and ftrl 0.1, momentum and adagrad 0.01, "
-                "adam and adamw 0.001; of lines without --optimizer what suits the model.",
+        .help =
+            "Learning rate. When it is not given: sgd and ftrl 0.1, momentum and adagrad 0.01, "
+            "adam and adamw 0.001; of lines with the rule that suits the model, named or not, what "
+            "suits it.",
         .type = PS_OPTION_F32,
         .f_min = 1e-12,
         .f_max = 1e6,
