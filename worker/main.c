@@ -3,8 +3,8 @@
  *
  * Main thread: the loop, for signals. The training thread computes. The cluster is reached through
  * <ps/client.h> alone, as any other program would.
- * SIGTERM and SIGINT: the step at hand is finished, the lease goes back, exit 0. A second one, or
- * a step that does not end, ends the process at once.
+ * SIGTERM and SIGINT: the step at hand is finished, the lease goes back, exit 0; a model that is
+ * being written is finished. A second one, or a step that does not end, ends the process at once.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -41,8 +41,9 @@ struct worker {
     struct ps_mail trained_mail;
     struct ps_timer hurry;
     _Atomic bool stop;
-    bool trained; /* The training thread is through; `err` and `result` count. */
-    bool hurried; /* We do not wait for it any more. */
+    _Atomic bool finishing; /* The job is done: the model is being pulled, judged, written. */
+    bool trained;           /* The training thread is through; `err` and `result` count. */
+    bool hurried;           /* We do not wait for it any more. */
     struct ps_error err;
     struct ps_train_result result;
     struct ps_report report;
@@ -132,6 +133,7 @@ static void train(struct ps_mail *mail)
     }
     bool wanted = worker->options.out != NULL || worker->options.report != NULL;
     if (status == PS_OK && worker->result.done && wanted) {
+        atomic_store(&worker->finishing, true);
         status = finish(worker);
     }
     worker->err.status = status;
@@ -141,18 +143,26 @@ static void train(struct ps_mail *mail)
 
 /* ---- On the main thread -------------------------------------------------------------------- */
 
+static void stop_waiting(struct worker *worker)
+{
+    worker->hurried = true;
+    ps_loop_stop(worker->loop);
+}
+
+/* A step may wait for others for ever; a model that is being written comes to its end. */
 static void give_up_waiting(struct ps_timer *timer)
 {
     struct worker *worker = PS_CONTAINER_OF(timer, struct worker, hurry);
-    worker->hurried = true;
-    ps_loop_stop(worker->loop);
+    if (!atomic_load(&worker->finishing)) {
+        stop_waiting(worker);
+    }
 }
 
 static void on_signal(void *arg, int signal)
 {
     struct worker *worker = arg;
     if (atomic_exchange(&worker->stop, true)) {
-        give_up_waiting(&worker->hurry);
+        stop_waiting(worker);
         return;
     }
     ps_log(PS_LOG_INFO, "worker.stopping", "signal=%d", signal);
@@ -187,6 +197,20 @@ static void clean_up(struct worker *worker)
     ps_training_close(&worker->training);
 }
 
+/* Not exit: it would pull libraries from under the threads. */
+static void end_at_once(const struct worker *worker)
+{
+    bool finishing = atomic_load(&worker->finishing);
+    if (finishing) {
+        (void)fprintf(stderr,
+                      "ps-worker: %s: ended by a second signal before the model and the "
+                      "report were written\n",
+                      worker->options.name);
+    }
+    (void)fflush(NULL);
+    _exit(finishing ? ps_train_exit_status(PS_ERR_IO) : 0);
+}
+
 static int run(struct worker *worker)
 {
     ps_report_init(&worker->report);
@@ -213,8 +237,7 @@ static int run(struct worker *worker)
             ps_loop_run(worker->loop);
         }
         if (!worker->trained) { /* Threads still run: the process ends around them. */
-            (void)fflush(NULL);
-            _exit(0); /* Not exit: it would pull libraries from under them. */
+            end_at_once(worker);
         }
         status = worker->err.status;
     }
