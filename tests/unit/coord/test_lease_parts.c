@@ -191,8 +191,8 @@ START_TEST(a_lease_has_no_more_units_than_a_part_can_have)
 }
 END_TEST
 
-/* Holders that let go of theirs in an order of chance; how far apart the epochs of a part may be. */
-START_TEST(a_part_is_lent_to_one_holder_at_a_time_in_the_order_of_epochs)
+/* Holders that let go of theirs in an order of chance. */
+START_TEST(a_part_has_one_holder_at_a_time_epoch_after_epoch)
 {
     struct ps_lease_job job = parts_job;
     job.epochs = 40;
@@ -240,8 +240,7 @@ Suite *suite_lease_parts(void)
     tcase_add_loop_test(tcase, each_epoch_lends_each_part_once, 0, 2);
     tcase_add_test(tcase, the_order_of_parts_is_one_of_seed_and_epoch);
     tcase_add_loop_test(tcase, a_job_over_parts_is_checked, 0, (int)PS_ARRAY_LEN(jobs));
-    tcase_add_loop_test(tcase, a_part_is_lent_to_one_holder_at_a_time_in_the_order_of_epochs, 0,
-                        20);
+    tcase_add_loop_test(tcase, a_part_has_one_holder_at_a_time_epoch_after_epoch, 0, 20);
     tcase_add_test(tcase, a_part_is_finished_by_its_holders_word_and_its_rows_are_counted_once);
     tcase_add_test(tcase, rows_that_cannot_be_count_as_the_nearest_that_can);
     tcase_add_loop_test(tcase, a_part_without_rows_is_finished_and_trains_nobody, 0, 2);
