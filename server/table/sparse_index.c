@@ -109,20 +109,29 @@ static bool prepare(struct ps_index *index, uint64_t *work)
     return true;
 }
 
-static bool move_one(struct ps_index *index, uint32_t at)
+/*
+ * Pass a place: its entry moves to `next`. But one that is at home before the walk's beginning, and
+ * was put beyond it since, is still looked for in `cur`: it comes to stand at the first place there
+ * that is free now. Returns false when there is no entry.
+ */
+static bool pass(struct ps_index *index, uint32_t at)
 {
-    uint64_t *entry = ps_index_at(&index->cur, at);
-    if (*entry == 0) {
+    struct ps_index_table *cur = &index->cur;
+    uint32_t mask = (uint32_t)(places(cur) - 1);
+    uint64_t entry = *ps_index_at(cur, at);
+    if (entry == 0) {
         return false;
     }
-    place(&index->next, *entry);
-    *entry = 0;
+    uint32_t home = ps_index_home(cur, (uint32_t)(entry >> 32));
+    bool ahead = ((home - index->start) & mask) > ((at - index->start) & mask);
+    *ps_index_at(cur, at) = 0;
+    place(ahead ? cur : &index->next, entry);
     return true;
 }
 
 /*
  * Walk on, and stop behind an empty place only: then no entry behind the walk has its home before
- * it. Entries that were put past the end of the table meanwhile stand where the walk began.
+ * it. Entries at home at the end of the walk that found no place there stand where it began.
  */
 static void move(struct ps_index *index, uint64_t *work)
 {
@@ -130,14 +139,15 @@ static void move(struct ps_index *index, uint64_t *work)
     uint32_t mask = (uint32_t)(n_places - 1);
     bool gap = true;
     while (index->n_passed < n_places && (*work > 0 || !gap)) {
-        gap = !move_one(index, (index->start + index->n_passed) & mask);
+        gap = !pass(index, (index->start + index->n_passed) & mask);
         index->n_passed++;
         *work -= *work > 0 ? 1 : 0;
     }
     if (index->n_passed < n_places) {
         return;
     }
-    for (uint32_t at = index->start; move_one(index, at); at = (at + 1) & mask) {
+    for (uint32_t at = index->start; *ps_index_at(&index->cur, at) != 0; at = (at + 1) & mask) {
+        place(&index->next, *ps_index_at(&index->cur, at));
     }
     free_table(&index->cur);
     index->cur = index->next;

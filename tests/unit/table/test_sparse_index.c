@@ -84,6 +84,55 @@ START_TEST(an_index_holds_what_was_put_in_and_not_taken_out)
 }
 END_TEST
 
+/*
+ * A walk begins behind the first empty place, and stands there for as long as nobody asks for more.
+ * Entries promised before fill that place meanwhile and are put beyond it, among those that are
+ * still to be moved.
+ */
+START_TEST(entries_put_past_the_beginning_of_a_walk_are_found)
+{
+    enum {
+        N_AT_ONCE = 40
+    };
+    struct ps_rng rng = ps_rng_from(test_seed() + (uint64_t)_i);
+    uint32_t n_moving = 0;
+    for (uint32_t round = 0; round < 40; round++) {
+        struct ps_index index;
+        uint32_t n = 0;
+        memset(there, 0, sizeof(there));
+        ck_assert(ps_index_init(&index, 3, NULL));
+        while (n < 4000) {
+            uint32_t n_more = 1 + (uint32_t)ps_rng_below(&rng, N_AT_ONCE);
+            ck_assert(ps_index_reserve(&index, n_more, PS_PAGE_WITHIN));
+            n_moving += index.moving ? 1 : 0;
+            for (uint32_t i = 0; i < n_more; i++, n++) {
+                uint32_t bits = (uint32_t)ps_rng_next(&rng);
+                /* Some are at home about where walks begin: at the first places. */
+                hashes[n] = ps_rng_below(&rng, 8) == 0 ? bits >> 9 : bits;
+                ps_index_insert(&index, hashes[n], n);
+                there[n] = true;
+            }
+            ps_index_release(&index, n_more);
+            for (uint32_t row = 0; row < n && index.moving; row++) {
+                ck_assert(has(&index, row));
+            }
+        }
+        for (uint32_t row = 0; row < n; row++) {
+            ck_assert(has(&index, row));
+        }
+        for (uint32_t row = 0; row < n; row += 2) {
+            ps_index_remove(&index, hashes[row], row);
+            there[row] = false;
+        }
+        for (uint32_t row = 0; row < n; row++) {
+            ck_assert_int_eq(has(&index, row), there[row]);
+        }
+        ps_index_deinit(&index);
+    }
+    ck_assert_uint_gt(n_moving, 100);
+}
+END_TEST
+
 START_TEST(what_is_promised_finds_a_place_without_memory)
 {
     struct ps_mem mem;
@@ -177,6 +226,7 @@ static Suite *suite_sparse_index(void)
     TCase *tcase = tcase_create("core");
     tcase_set_timeout(tcase, 120);
     tcase_add_loop_test(tcase, an_index_holds_what_was_put_in_and_not_taken_out, 0, 3);
+    tcase_add_loop_test(tcase, entries_put_past_the_beginning_of_a_walk_are_found, 0, 4);
     tcase_add_test(tcase, what_is_promised_finds_a_place_without_memory);
     tcase_add_test(tcase, growth_is_spread_over_the_calls);
     tcase_add_test(tcase, counts_are_never_too_low_and_seldom_too_high);
