@@ -10,11 +10,13 @@ void ps_sparse_batch_init(struct ps_sparse_batch *batch, struct ps_mem *mem)
 {
     *batch = (struct ps_sparse_batch){.mem = mem};
     ps_unique_init(&batch->unique, mem);
+    ps_places_init(&batch->places, mem);
 }
 
 void ps_sparse_batch_deinit(struct ps_sparse_batch *batch)
 {
     ps_unique_deinit(&batch->unique);
+    ps_places_deinit(&batch->places);
     ps_mem_free(batch->keys);
     ps_mem_free(batch->index);
     ps_mem_free(batch->assigned);
@@ -34,8 +36,7 @@ static enum ps_status reserve(struct ps_sparse_batch *batch, size_t n)
     uint64_t *keys = ps_mem_array(batch->mem, PS_MEM_OTHER, n_room, sizeof(*keys));
     uint32_t *index = ps_mem_array(batch->mem, PS_MEM_OTHER, n_room, sizeof(*index));
     uint8_t *assigned = ps_mem_array(batch->mem, PS_MEM_OTHER, n_room, sizeof(*assigned));
-    enum ps_status status = ps_unique_reserve(&batch->unique, n_room);
-    if (keys == NULL || index == NULL || assigned == NULL || status != PS_OK) {
+    if (keys == NULL || index == NULL || assigned == NULL) {
         ps_mem_free(keys);
         ps_mem_free(index);
         ps_mem_free(assigned);
@@ -102,7 +103,9 @@ static void find_keys(struct ps_sparse_batch *batch, const struct ps_sparse_mode
             .n = n,
             .list = (uint8_t)list,
         };
-        uint32_t n_keys = ps_unique_find(&batch->unique, &keys, to, batch->index);
+        uint32_t n_keys = batch->n_places == 0
+                              ? ps_unique_find(&batch->unique, &keys, to, batch->index)
+                              : ps_places_find(&batch->places, &keys, to, batch->index);
         batch->lists[list] = (struct ps_key_list){.keys = to, .n = n_keys};
         batch->view.n_keys[list] = n_keys;
         to += n_keys;
@@ -119,6 +122,10 @@ enum ps_status ps_sparse_batch_make(struct ps_sparse_batch *batch,
     enum ps_status status = check_labels(model, rows, ret_row, err);
     if (status == PS_OK) {
         status = reserve(batch, n);
+        if (status == PS_OK) {
+            status = batch->n_places == 0 ? ps_unique_reserve(&batch->unique, batch->capacity)
+                                          : ps_places_reserve(&batch->places, batch->n_places);
+        }
         if (status != PS_OK) {
             return ps_fail(err, status, "no memory for a batch of %zu features", n);
         }

@@ -6,19 +6,23 @@
  *
  * Keeps its memory: after the largest batch nothing is allocated. One thread.
  */
+#include "model/places.h"
 #include "model/sparse_model.h"
 #include "model/unique.h"
 
 struct ps_key_list {
-    uint64_t *keys; /* [n], ascending, no key twice. */
+    uint64_t *keys; /* [n], no key twice; ascending, but see n_places. */
     uint32_t n;
 };
 
 struct ps_sparse_batch {
     struct ps_sparse_view view; /* For the model; valid as long as the rows it was made of. */
     struct ps_key_list lists[PS_KEY_LISTS_MAX]; /* Table t has the keys of lists[t.list]. */
+    size_t n_places; /* May be set before rows are made: their keys are below it, and lists are in
+                        the order in which keys are met. 0: any keys, lists ascend. */
     struct ps_mem *mem;
     struct ps_unique unique;
+    struct ps_places places;
     uint64_t *keys;  /* [capacity]; the lists lie in it one behind the other. */
     uint32_t *index; /* [capacity] */
     uint8_t *assigned;

@@ -8,7 +8,7 @@
  *
  * and `sum` is pushed. With sgd at the servers a worker alone gets the weights of one batch after
  * the other; other rules take the sum as one gradient. Keys are looked up once: within a unit a
- * batch names them by their places among the unit's keys, which are sorted and none twice, too.
+ * batch names them by their places among the unit's keys; no order is needed among those.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -81,6 +81,16 @@ static enum ps_status gradients(struct ps_sparse_trainer *t, struct ps_sparse_ba
 }
 
 /* ---- Local steps --------------------------------------------------------------------------- */
+
+/* Places are below the length of the list that they are in. */
+static size_t longest_list(const struct ps_sparse_trainer *t, const struct ps_sparse_batch *batch)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < t->model->n_lists; i++) {
+        n = batch->lists[i].n > n ? batch->lists[i].n : n;
+    }
+    return n;
+}
 
 static enum ps_status note_places(struct ps_sparse_trainer *t, const struct ps_sparse_view *view)
 {
@@ -195,6 +205,7 @@ static enum ps_status local_steps(struct ps_sparse_trainer *t)
     const struct ps_sparse_rows *all = &side->batch.view.rows;
     enum ps_status status = note_places(t, &side->batch.view);
     clear(t, &t->grads);
+    t->part.n_places = longest_list(t, &side->batch);
     size_t batch = t->plan->options.batch;
     for (size_t first = 0; first < all->n_rows && status == PS_OK; first += batch) {
         size_t n = all->n_rows - first < batch ? all->n_rows - first : batch;

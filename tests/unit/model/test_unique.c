@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "lib/test_main.h"
+#include "model/places.h"
 #include "model/unique.h"
 #include "suites.h"
 
@@ -95,6 +96,49 @@ START_TEST(keys_of_other_lists_are_left_alone)
 }
 END_TEST
 
+START_TEST(places_come_out_once_in_the_order_in_which_they_are_met)
+{
+    static uint64_t keys[N_MAX];
+    static uint64_t got[N_MAX];
+    static uint32_t index[N_MAX];
+    static uint8_t lists[N_MAX];
+    struct ps_rng rng = ps_rng_from(test_seed());
+    struct ps_places places;
+    ps_places_init(&places, NULL);
+    places.call = UINT32_MAX - 100; /* Numbers begin anew on the way. */
+    for (int round = 0; round < 200; round++) {
+        size_t n = ps_rng_below(&rng, N_MAX);
+        uint64_t n_places = 1 + ps_rng_below(&rng, 1u + (uint32_t)round * 20u);
+        ck_assert_int_eq(ps_places_reserve(&places, n_places), PS_OK);
+        for (size_t i = 0; i < n; i++) {
+            keys[i] = ps_rng_below(&rng, (uint32_t)n_places);
+            lists[i] = (uint8_t)ps_rng_below(&rng, 2);
+            index[i] = UINT32_MAX;
+        }
+        bool all = round % 2 == 0;
+        struct ps_unique_keys from = {.keys = keys, .lists = all ? NULL : lists, .n = n, .list = 1};
+        uint32_t n_distinct = ps_places_find(&places, &from, got, index);
+        uint32_t n_met = 0;
+        for (size_t i = 0; i < n; i++) {
+            if (!all && lists[i] != 1) {
+                ck_assert_uint_eq(index[i], UINT32_MAX);
+                continue;
+            }
+            ck_assert_uint_le(index[i], n_met); /* Met before, or the next. */
+            n_met += index[i] == n_met;
+            ck_assert_uint_eq(got[index[i]], keys[i]);
+        }
+        ck_assert_uint_eq(n_met, n_distinct);
+        for (uint32_t i = 1; i < n_distinct && n_distinct < 200; i++) {
+            for (uint32_t k = 0; k < i; k++) {
+                ck_assert_uint_ne(got[i], got[k]);
+            }
+        }
+    }
+    ps_places_deinit(&places);
+}
+END_TEST
+
 START_TEST(a_refused_reserve_keeps_the_room_there_was)
 {
     const uint64_t keys[] = {5, 5};
@@ -124,6 +168,7 @@ Suite *suite_unique(void)
     TCase *tcase = tcase_create("unique");
     tcase_add_loop_test(tcase, keys_come_out_sorted_once_and_every_place_is_right, 0, 7);
     tcase_add_test(tcase, keys_of_other_lists_are_left_alone);
+    tcase_add_test(tcase, places_come_out_once_in_the_order_in_which_they_are_met);
     tcase_add_test(tcase, a_refused_reserve_keeps_the_room_there_was);
     suite_add_tcase(suite, tcase);
     return suite;
