@@ -67,7 +67,9 @@ static size_t npy_head(const struct ps_tensor_view *tensor, char head[NPY_HEAD_B
     PS_STATIC_ASSERT(NPY_MARK_BYTES + 2 + 64 + PS_DIMS_MAX * NPY_DIM_BYTES + 64 <= NPY_HEAD_BYTES,
                      "words, dimensions of any size and padding have room");
     size_t n_front = NPY_MARK_BYTES + 2; /* The length in two bytes. */
-    memcpy(head, NPY_MARK, NPY_MARK_BYTES);
+    for (size_t i = 0; i < NPY_MARK_BYTES; i++) {
+        head[i] = NPY_MARK[i];
+    }
     int n = snprintf(head + n_front, NPY_HEAD_BYTES - n_front,
                      "{'descr': '<%s', 'fortran_order': False, 'shape': (%s), }",
                      tensor->type == PS_TENSOR_U64 ? "u8" : "f4", shape);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "base/mem.h"
 #include "data/data.h"
 #include "data/dataset.h"
@@ -133,6 +134,7 @@ enum ps_status psctl_images_predict(struct psctl_model *model, struct ps_error *
     if (status != PS_OK) {
         return status;
     }
+    PS_ASSERT(data != NULL);
     struct images *images = ps_mem_alloc(NULL, PS_MEM_OTHER, sizeof(*images));
     if (images == NULL) {
         status = ps_fail(err, PS_ERR_NOMEM, "no memory to predict");

@@ -7,6 +7,7 @@
 
 #include <sys/stat.h>
 
+#include "base/assert.h"
 #include "base/attr.h"
 #include "base/bytes.h"
 #include "base/mem.h"
@@ -212,6 +213,7 @@ static enum ps_status take_notes(struct ps_model_file *file, struct ps_error *er
         status = ps_fail(err, PS_ERR_CORRUPT, "the file does not say how its rows begin");
     }
     if (status == PS_OK) {
+        PS_ASSERT(setup != NULL);
         status = ps_setup_read(file->mem, setup, strlen(setup), &file->setup, err);
     }
     status = status == PS_OK ? take_tables(file, rows, err) : status;

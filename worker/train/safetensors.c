@@ -166,6 +166,7 @@ enum ps_status ps_safetensors_build(struct ps_mem *mem, const struct ps_tensor_f
     if (status != PS_OK) {
         return status;
     }
+    PS_ASSERT(bytes != NULL);
     for (size_t i = 0; i < file->n_tensors; i++) {
         size_t n = (size_t)bytes_of(&file->tensors[i]);
         if (n > 0) {

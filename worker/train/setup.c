@@ -7,6 +7,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "base/assert.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "data/format.h"
@@ -41,6 +42,7 @@ static uint32_t fields_of(const struct ps_description *description)
 static enum ps_status make_model(struct ps_setup *setup, struct ps_error *err)
 {
     const struct ps_description *description = setup->description;
+    PS_ASSERT(description != NULL);
     setup->params.mem = setup->mem;
     setup->params.n_classes = description->labels.n;
     setup->params.n_fields = fields_of(description);
@@ -48,6 +50,7 @@ static enum ps_status make_model(struct ps_setup *setup, struct ps_error *err)
     if (status == PS_OK) {
         status = ps_sparse_model_create(setup->kind, &setup->params, &setup->model, err);
     }
+    PS_ASSERT(status != PS_OK || setup->model != NULL);
     if (status == PS_OK && setup->model->task != description->task) {
         return ps_fail(err, PS_ERR_INVALID, "%s is not for labels that were read as %s",
                        setup->kind->name, ps_task_name(description->task));

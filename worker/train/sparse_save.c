@@ -271,7 +271,7 @@ static enum ps_status write_rows(struct saver *s, uint32_t t, struct out *keys, 
 static enum ps_status write_tensors(struct saver *s, uint64_t at, struct ps_error *err)
 {
     const struct ps_sparse_model *model = s->setup->model;
-    uint64_t places[PS_ARRAY_LEN(s->tensors)];
+    uint64_t places[PS_ARRAY_LEN(s->tensors)] = {0};
     for (size_t i = 0; i < s->n_tensors; i++) {
         places[i] = at;
         at += s->tensors[i].n_values * ps_tensor_value_bytes(s->tensors[i].type);
