@@ -33,7 +33,7 @@ static const struct {
     {"w6a/w6a_300d_test.libsvm.gz", "w6a/w6a_300d_train.libsvm.gz", {0}, 8595, 0, 1, 0, "300 of them"},
     {"dna/dna.scale.gz", NULL, {.task = PS_TASK_CLASSES}, 2000, 1051, 2, 0, "180 of them; 2000 rows; label 1 is 0, 2 is 1, 3 is 2"},
     {"dna/dna.scale.t.gz", "dna/dna.scale.gz", {.task = PS_TASK_CLASSES}, 1186, 603, 2, 0, "180"},
-    {"breast-cancer/breast-cancer.libsvm.gz", NULL, {0}, 683, 239, 1, 0, "10 of them; 683 rows; label 2 is 0, 4 is 1"},
+    {"breast-cancer/breast-cancer.libsvm.gz", NULL, {0}, 683, 239, 1, 0, "10 of them, values up to 1.35e+07 ("},
     {"abalone/abalone_8d.libsvm.gz", NULL, {.task = PS_TASK_VALUE}, 4177, 1, 29, 0, "8 of them"},
     {"housing/housing_scale.gz", NULL, {.task = PS_TASK_VALUE}, 506, 16, 50, 0, "13 of them"},
     {"adult/adult.data.gz", NULL, {.label = "15"}, 32561, 7841, 1, 32561ul * 14, "label <=50K is 0, >50K is 1"},
