@@ -278,8 +278,11 @@ static enum ps_status take_flags(struct ps_learning *learning, struct survey *su
 static void survey_cell(struct survey *survey, const struct ps_cell *cell)
 {
     float value = 0.0f;
-    if (ps_is_missing(cell->text, cell->n_bytes) || is_infinite(cell)) {
+    if (ps_is_missing(cell->text, cell->n_bytes)) {
         survey->n_missing++;
+        return;
+    }
+    if (is_infinite(cell)) {
         return;
     }
     if (!ps_decimal_whole(cell->text, cell->n_bytes, &value)) {
@@ -294,10 +297,25 @@ static void survey_cell(struct survey *survey, const struct ps_cell *cell)
     }
 }
 
+/* A flag has promised that the cells of some columns are numbers. */
+static enum ps_status check_number(const struct ps_column *column, const struct survey *survey,
+                                   const struct ps_cell *cell, struct ps_error *err)
+{
+    float number = 0.0f;
+    char shown[PS_FOUND_BYTES];
+    if (column->kind != PS_COLUMN_NUMERIC || !survey->decided ||
+        ps_is_missing(cell->text, cell->n_bytes) ||
+        ps_decimal_whole(cell->text, cell->n_bytes, &number)) {
+        return PS_OK;
+    }
+    return ps_fail(err, PS_ERR_INVALID, "column '%.60s': expected a number, found '%s'",
+                   column->name, ps_found(shown, cell->text, cell->n_bytes));
+}
+
 /* Has it the cells that a row needs? What is wrong with it otherwise, as reading will tell. */
 static enum ps_status check_line(const struct ps_description *description,
-                                 const struct ps_line *line, struct ps_cell *ret_label,
-                                 struct ps_error *err)
+                                 const struct survey *surveys, const struct ps_line *line,
+                                 struct ps_cell *ret_label, struct ps_error *err)
 {
     enum ps_status status = ps_line_check(line, err);
     if (status != PS_OK) {
@@ -310,6 +328,12 @@ static enum ps_status check_line(const struct ps_description *description,
         if (n < description->n_columns && description->columns[n].kind == PS_COLUMN_LABEL) {
             *ret_label = cell;
         }
+        if (status == PS_OK && n < description->n_columns) {
+            status = check_number(&description->columns[n], &surveys[n], &cell, err);
+        }
+    }
+    if (status != PS_OK) {
+        return status;
     }
     if (cells.fault != NULL) {
         return ps_fail(err, PS_ERR_INVALID, "%s", cells.fault);
@@ -329,7 +353,7 @@ static enum ps_status survey_line(struct ps_learning *learning, struct survey *s
     struct ps_description *description = learning->description;
     char delimiter = ps_table_delimiter(description);
     struct ps_cell label = {0};
-    enum ps_status status = check_line(description, line, &label, err);
+    enum ps_status status = check_line(description, surveys, line, &label, err);
     if (status == PS_OK) {
         status = ps_learning_label(learning, label.text, label.n_bytes, err);
     }

@@ -199,6 +199,22 @@ START_TEST(a_lie_is_refused_with_its_reason)
 }
 END_TEST
 
+START_TEST(a_promised_number_is_looked_for_before_training)
+{
+    put("file", "0,1,7\n1,x,x\n0,,inf\n1,2,7\n");
+    struct rig rig = {.learn = {.format = "csv", .numeric = "2"}, .reading = {.max_bad_rows = 9}};
+    struct rig_result result;
+    struct ps_error err = {0};
+    ck_assert_int_eq(rig_read(&rig, path, &result, &err), PS_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(err.text, "file:2: column '2': expected a number, found 'x'"));
+    rig.learn.max_bad_rows = 1;
+    ck_assert_int_eq(rig_read(&rig, path, &result, &err), PS_OK);
+    ck_assert_uint_eq(result.rows.n_rows, 2); /* Infinity is neither a number nor missing. */
+    ck_assert_msg(strstr(result.said, ", 1 cells missing; 3 rows") != NULL, "%s", result.said);
+    rig_forget(&result);
+}
+END_TEST
+
 START_TEST(bad_lines_can_be_skipped_and_are_counted)
 {
     put("file", "1,2\n0,2,3\n0,\"4\n1,7\n0,8\n");
@@ -516,6 +532,7 @@ Suite *suite_csv(void)
     tcase_add_loop_test(tcase, rows_are_what_the_text_says_wherever_it_is_cut, 0,
                         (int)PS_ARRAY_LEN(goods));
     tcase_add_loop_test(tcase, a_lie_is_refused_with_its_reason, 0, (int)PS_ARRAY_LEN(lies));
+    tcase_add_test(tcase, a_promised_number_is_looked_for_before_training);
     tcase_add_test(tcase, bad_lines_can_be_skipped_and_are_counted);
     tcase_add_test(tcase, numbers_are_standardised_by_the_training_data);
     tcase_add_test(tcase, a_missing_number_is_a_key_of_its_own);
