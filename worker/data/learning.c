@@ -230,7 +230,6 @@ static enum ps_status read_head(struct ps_learning *learning, struct ps_line lin
     uint32_t n_lines = 0;
     size_t used = 0;
     struct ps_line line = {0};
-    bool binary = false;
     enum ps_status status = PS_OK;
     while (n_lines < HEAD_LINES && used < HEAD_BYTES) {
         status = ps_learning_next(learning, &line, err);
@@ -238,7 +237,7 @@ static enum ps_status read_head(struct ps_learning *learning, struct ps_line lin
             break;
         }
         if (line.kind != PS_LINE_TEXT) {
-            binary = binary || line.kind == PS_LINE_BINARY;
+            learning->binary = learning->binary || line.kind == PS_LINE_BINARY;
             continue;
         }
         char *text = ps_mem_grow(learning->options->mem, PS_MEM_DATA, learning->head_text,
@@ -261,7 +260,7 @@ static enum ps_status read_head(struct ps_learning *learning, struct ps_line lin
     if (status == PS_OK && n_lines == 0) {
         return ps_fail(err, PS_ERR_INVALID, "'%s' holds no lines of text%s",
                        learning->source->files[0].path,
-                       binary ? ", but bytes 0 (images are read by --format idx)" : "");
+                       learning->binary ? ", but bytes 0 (images are read by --format idx)" : "");
     }
     return status;
 }
@@ -279,7 +278,10 @@ static enum ps_status pick_format(struct ps_learning *learning, char why[WHY_BYT
                    : ps_fail(err, PS_ERR_INVALID, "no format of lines is called '%s'", name);
     }
     enum ps_status status = ps_format_guess(&learning->head, format, why, WHY_BYTES, err);
-    return status == PS_OK ? PS_OK : ps_wrap(err, status, "'%s'", learning->source->files[0].path);
+    return status == PS_OK
+               ? PS_OK
+               : ps_wrap(err, status, "'%s'%s", learning->source->files[0].path,
+                         learning->binary ? " (not text; of IDX files, name their folder)" : "");
 }
 
 /* A flag that means nothing for the format is a mistake of somebody. */

@@ -77,6 +77,7 @@ struct ps_learning {
     char *head_text;
     uint64_t n_budget; /* Bytes of text that may still be read. */
     bool whole;        /* Everything is read. */
+    bool binary;       /* There are bytes 0 among the first lines. */
     uint64_t n_bad;
     double label_mean; /* PS_TASK_VALUE: of so many labels, and the squares around it. */
     double label_m2;
