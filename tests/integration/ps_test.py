@@ -288,6 +288,34 @@ def read_safetensors(path):
     return tensors
 
 
+def read_model(path):
+    """({sparse table: {key: [numbers]}}, {dense table: [numbers]}, notes), by the format alone."""
+    with open(path, "rb") as f:
+        data = f.read()
+    (n,) = struct.unpack("<Q", data[:8])
+    head = json.loads(data[8 : 8 + n])
+    notes = head.pop("__metadata__")
+
+    def numbers(name):
+        begin, end = head[name]["data_offsets"]
+        kind = {"U64": "Q", "F32": "f"}[head[name]["dtype"]]
+        return array.array(kind, data[8 + n + begin : 8 + n + end])
+
+    sparse = {}
+    dense = {}
+    for name in head:
+        if name.endswith(".keys"):
+            table = name.removesuffix(".keys")
+            keys, rows = numbers(name), numbers(f"{table}.rows")
+            width = len(rows) // len(keys) if len(keys) else 0
+            sparse[table] = {
+                k: rows[i * width : (i + 1) * width].tolist() for i, k in enumerate(keys)
+            }
+        elif not name.endswith(".rows"):
+            dense[name] = numbers(name).tolist()
+    return sparse, dense, notes
+
+
 def largest_difference(a, b):
     assert a.keys() == b.keys()
     return max(

@@ -6,47 +6,16 @@ batches of one row and rate 1/2, has the weight 1 - 1/2^n for a row that was tra
 whatever order and by whomever: 0 shows a lost row, 3/4 after one epoch one that was trained twice.
 """
 
-import array
 import gzip
-import json
 import math
 import os
 import random
 import signal
-import struct
 import unittest
 
 import ps_test
 
 PROBE = ("--model", "linear", "--no-bias", "--optimizer", "sgd", "--lr", "0.5", "--batch", "1")
-
-
-def read_model(path):
-    """({sparse table: {key: [numbers]}}, {dense table: [numbers]}, notes), by the format alone."""
-    with open(path, "rb") as f:
-        data = f.read()
-    (n,) = struct.unpack("<Q", data[:8])
-    head = json.loads(data[8 : 8 + n])
-    notes = head.pop("__metadata__")
-
-    def numbers(name):
-        begin, end = head[name]["data_offsets"]
-        kind = {"U64": "Q", "F32": "f"}[head[name]["dtype"]]
-        return array.array(kind, data[8 + n + begin : 8 + n + end])
-
-    sparse = {}
-    dense = {}
-    for name in head:
-        if name.endswith(".keys"):
-            table = name.removesuffix(".keys")
-            keys, rows = numbers(name), numbers(f"{table}.rows")
-            width = len(rows) // len(keys) if len(keys) else 0
-            sparse[table] = {
-                k: rows[i * width : (i + 1) * width].tolist() for i, k in enumerate(keys)
-            }
-        elif not name.endswith(".rows"):
-            dense[name] = numbers(name).tolist()
-    return sparse, dense, notes
 
 
 def clicks(n, seed, features=40):
@@ -81,7 +50,7 @@ class SparseTrain(ps_test.Case):
         """Train and read the model: (report, sparse tables, dense tables)."""
         out = f"{self.folder}/{name}"
         report = self.train("--out", out, *args, data=data, **kwargs)
-        sparse, dense, _ = read_model(report["model_path"])
+        sparse, dense, _ = ps_test.read_model(report["model_path"])
         return report, sparse, dense
 
     def assert_probe(self, rows, times, n=None):
@@ -140,6 +109,30 @@ class SparseTrain(ps_test.Case):
                 )
                 self.assert_exact(report, 1)
                 self.assert_probe(sparse["linear.weight"], 1, n=3 * third)
+
+    @unittest.skipIf(ps_test.SMALL, "270 MB are unpacked in each process")
+    def test_packed_files_that_leave_workers_without_rows_are_warned_of_once(self):
+        path = f"{self.folder}/large.gz"
+        with gzip.open(path, "wb", 1) as f:
+            f.write(self.probe(n=20).encode())
+            for _ in range(4200):  # Together more than is unpacked into memory.
+                f.write(b"#" + b"x" * 65534 + b"\n")
+        train = ("--data", path, *PROBE, "--epochs", 1)
+        says = r"1 part of the data for 2 workers: 1 of 1 file .*'large.gz' on: .*unpack them"
+        running = self.start(*train, "--servers", 1, "--workers", 2)
+        self.assertEqual(running.wait(), 0, running.text())
+        self.assertRegex(running.text(), f"(?m)^ps-run: warning: {says}")
+        self.assertEqual(running.text().count("large.gz' on"), 1, running.text())
+        server = self.start("--listen", "127.0.0.1:0", program=ps_test.SERVER)
+        address = server.wait_line(r"ready address=(\S+)", stdout=True).group(1)
+        worker = self.start("--coordinator", address, *train, "--workers", 2, "--start-timeout",
+                            "100ms", program=ps_test.WORKER)
+        worker.wait_line(f'event=worker.parts why="{says}')
+        self.assertEqual(worker.wait(), 0, worker.text())
+        # A worker alone has all the parts there are.
+        running = self.start(*train, "--in-process")
+        self.assertEqual(running.wait(), 0, running.text())
+        self.assertNotIn("warning", running.text())
 
     def test_one_worker_has_the_bits_of_one_process(self):
         data = self.put("bits.libsvm", "".join(clicks(500, 1)))
@@ -252,7 +245,7 @@ class SparseTrain(ps_test.Case):
         report = running.report()
         self.assertEqual(report["sessions_lost"], 2)
         self.assert_exact(report, 1)
-        self.assert_probe(read_model(report["model_path"])[0]["linear.weight"], 1, n=n)
+        self.assert_probe(ps_test.read_model(report["model_path"])[0]["linear.weight"], 1, n=n)
 
     def refuse(self, *args, says, status=2, program=ps_test.RUN):
         found, stdout, stderr = ps_test.run(*args, program=program)
@@ -365,7 +358,7 @@ class SparseTrain(ps_test.Case):
             self.assertEqual(status, 2, stderr)
             self.assertIn("test.libsvm:5001: label '3' is unknown", stderr)
             self.assertIn(f"the model is in '{out}/model.safetensors'", stderr)
-            sparse, _, _ = read_model(f"{out}/model.safetensors")
+            sparse, _, _ = ps_test.read_model(f"{out}/model.safetensors")
             self.assertGreater(len(sparse["logreg.weight"]), 20)
 
     def test_training_that_diverges_ends_with_a_hint_and_spoils_no_model(self):
