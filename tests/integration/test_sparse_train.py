@@ -180,7 +180,10 @@ class SparseTrain(ps_test.Case):
             u, i = rng.randrange(30), rng.randrange(20)
             lines.append(f"u{u},i{i},{3 + users[u] + items[i] + rng.gauss(0, 0.1):.3f}")
         data = self.put("ratings.csv", "\n".join(lines) + "\n")
-        for args in (("mf", "--rank", 2), ("linear",), ("fm", "--regress", "--rank", 2)):
+        for args in (
+            ("mf", "--rank", 2), ("fm", "--regress", "--rank", 2),
+            ("linear", "--schedule", "cosine"),  # Its preset is adam at a large rate.
+        ):
             with self.subTest(args=args):
                 report = self.train(
                     "--workers", 2, "--test", data, "--label", "rating", "--batch", 20, "--epochs",

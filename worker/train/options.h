@@ -107,8 +107,8 @@ PS_MUST_CHECK enum ps_status ps_train_schedule(const struct ps_train_options *op
 
 /** Are --weight-decay, --momentum, ... for this rule? @return PS_ERR_INVALID, as above */
 PS_MUST_CHECK enum ps_status ps_train_check_rule(const struct ps_train_options *options,
-                                                  const struct ps_train_optimizer *optimizer,
-                                                  struct ps_error *err);
+                                                 const struct ps_train_optimizer *optimizer,
+                                                 struct ps_error *err);
 
 /** Put the setting, its value and its source before the message of whoever refused it. */
 enum ps_status ps_train_blame(const struct ps_train_options *options, const char *name,
