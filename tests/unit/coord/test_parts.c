@@ -71,11 +71,13 @@ START_TEST(a_whole_job_over_parts_runs_and_is_shown)
     uint32_t empty = worker(1)->part;
     report(worker(1), 0, 0, true, 0);
     seen[0][empty] = true;
-    seen[0][worker(1)->part] = true; /* Lease 3, which it keeps. */
+    uint32_t kept = worker(1)->part; /* Lease 3. */
+    seen[0][kept] = true;
     uint64_t clock = 0;
-    for (uint64_t id = 1; worker(0)->lease != 0; id = id == 1 ? 4 : id + 1) {
+    for (uint32_t i = 0; i < PARTS; i++) { /* All but lease 3, and its part in the next epoch. */
+        uint64_t id = worker(0)->lease;
         uint32_t part = worker(0)->part;
-        ck_assert_uint_eq(worker(0)->lease, id);
+        ck_assert(i == 0 ? id == 1 : id > PARTS);
         ck_assert_uint_eq(worker(0)->units, 0);
         ck_assert_uint_lt(part, PARTS);
         ck_assert(!seen[(id - 1) / PARTS][part]);
@@ -85,17 +87,21 @@ START_TEST(a_whole_job_over_parts_runs_and_is_shown)
         report(worker(0), clock, n_units, true, n_units == 0 ? 0 : ROWS);
     }
     Ps__V1__DescribeReply *all = rig_describe(&rig, &call);
+    ck_assert_uint_eq(worker(0)->lease, 0);
+    ck_assert(!seen[1][kept]);
     ck_assert_int_eq(all->job, PS__V1__JOB_STATE__RUNNING);
-    ck_assert_uint_eq(all->rows, 2 * ROWS); /* The part of lease 3 in its second epoch. */
+    ck_assert_uint_eq(all->rows, ROWS);
     ck_assert_str_eq(all->definition->setup, setup);
     ck_assert_uint_eq(all->n_epochs, 2);
     ck_assert_uint_eq(all->epochs[0]->units, 0);
     ck_assert_uint_eq(all->epochs[0]->leases, PARTS);
     ck_assert_uint_eq(all->epochs[0]->leases_done, 2);
-    ck_assert_uint_eq(all->epochs[1]->leases_done, 3);
-    ck_assert_uint_eq(all->epochs[1]->units_done, 4);
+    ck_assert_uint_eq(all->epochs[1]->leases_done, 2);
+    ck_assert_uint_eq(all->epochs[1]->units_done, 2);
     rig_call_free(&call);
     report(worker(1), 2, 2, true, ROWS);
+    ck_assert_uint_eq(worker(1)->part, kept);
+    report(worker(1), worker(1)->lease_clock + 2, 2, true, ROWS);
     all = rig_describe(&rig, &call);
     ck_assert_int_eq(all->job, PS__V1__JOB_STATE__DONE);
     ck_assert_uint_eq(all->steps, 8);
