@@ -76,23 +76,23 @@
 
 #define PS_JOB_FILE_BYTES_MAX (64u << 10) /* A person wrote it; libyaml may be quadratic in it. */
 
-#define PS_SOURCE_FILES_MAX     (1u << 16)   /* Files of one set; walked for every lease. */
-#define PS_STREAM_BYTES         (256u << 10) /* Read at a time; a line seldom needs more room. */
-#define PS_UNPACK_BYTES         (256u << 20) /* Text of packed files in memory; 2 s of work. */
-#define PS_LINE_BYTES_MAX       (16u << 20)  /* A million features of 16 characters. */
-#define PS_LEARN_BYTES          (256u << 20) /* Looked at before training: about a second. */
-#define PS_LABELS_MAX           (1u << 16)   /* Classes of one set; more is no classification. */
-#define PS_COLUMNS_MAX          (1u << 14)   /* Of a table in text; a column is a u16 field. */
-#define PS_SCALES_MAX           (1u << 16)   /* Indices of libsvm that can be standardised. */
-#define PS_FEED_ROWS            (1u << 16)  /* Shuffled among each other: a batch of 1,000 in 65. */
-#define PS_FEED_FEATURES        (3u << 18)  /* Of a window: 11 MB, 15 with a unit; rows double. */
-#define PS_PARTS_PER_WORKER     8u          /* Aimed at per epoch: evens out unequal workers. */
-#define PS_PART_UNITS           8u          /* At least, or workers ask for leases all the time. */
-#define PS_PART_BYTES_MAX       (64u << 20) /* Who takes over passes over it in some 0.2 s. */
-#define PS_TRAIN_UNIT_ROWS_MAX  (1u << 20)  /* Rows behind one push: batch times local steps. */
-#define PS_TRAIN_TEST_LOOK_ROWS 256u        /* Of the test set, before training. */
-#define PS_BAD_ROWS_TOLD        5u          /* Lines skipped that are told of; the rest count. */
-#define PS_ZSTD_WINDOW_LOG_MAX  27u /* 128 MiB: what zstd itself takes without being asked. */
+#define PS_SOURCE_FILES_MAX    (1u << 16)   /* Files of one set; walked for every lease. */
+#define PS_STREAM_BYTES        (256u << 10) /* Read at a time; a line seldom needs more room. */
+#define PS_UNPACK_BYTES        (256u << 20) /* Text of packed files in memory; 2 s of work. */
+#define PS_LINE_BYTES_MAX      (16u << 20)  /* A million features of 16 characters. */
+#define PS_LEARN_BYTES         (256u << 20) /* Looked at before training: about a second. */
+#define PS_LABELS_MAX          (1u << 16)   /* Classes of one set; more is no classification. */
+#define PS_COLUMNS_MAX         (1u << 14)   /* Of a table in text; a column is a u16 field. */
+#define PS_SCALES_MAX          (1u << 16)   /* Indices of libsvm that can be standardised. */
+#define PS_FEED_ROWS           (1u << 16)   /* Shuffled among each other: a batch of 1,000 in 65. */
+#define PS_FEED_FEATURES       (3u << 18)   /* Of a window: 11 MB, 15 with a unit; rows double. */
+#define PS_PARTS_PER_WORKER    8u           /* Aimed at per epoch: evens out unequal workers. */
+#define PS_PART_UNITS          8u           /* At least, or workers ask for leases all the time. */
+#define PS_PART_BYTES_MAX      (64u << 20)  /* Who takes over passes over it in some 0.2 s. */
+#define PS_TRAIN_UNIT_ROWS_MAX (1u << 20)   /* Rows behind one push: batch times local steps. */
+#define PS_TRAIN_LOOK_ROWS     256u         /* Of a set, before training. */
+#define PS_BAD_ROWS_TOLD       5u           /* Lines skipped that are told of; the rest count. */
+#define PS_ZSTD_WINDOW_LOG_MAX 27u /* 128 MiB: what zstd itself takes without being asked. */
 
 #define PS_SAVE_RUN_BYTES  (16u << 20) /* Rows sorted at a time, on their way to a file. */
 #define PS_LIVE_PULL_BYTES (4u << 20)  /* Keys and rows of one pull when a cluster predicts. */

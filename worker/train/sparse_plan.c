@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "data/learning.h"
+#include "model/sparse_batch.h"
 #include "train/sparse_flags.h"
 
 #define LABEL_SPREADS 8.0f /* Steps from the mean of the labels to one deviation. */
@@ -38,33 +39,6 @@ static enum ps_status open_files(struct ps_sparse_plan *plan, struct ps_error *e
     return status;
 }
 
-/* Rows of the test set are read as those trained: look at the first before hours are spent. */
-static enum ps_status check_test(const struct ps_sparse_plan *plan,
-                                 const struct ps_description *description, struct ps_error *err)
-{
-    struct ps_reading_options how = {.mem = plan->mem, .max_bad_rows = plan->options.max_bad_rows};
-    struct ps_reading *reading = NULL;
-    struct ps_rows rows;
-    size_t n = 0;
-    ps_rows_init(&rows, plan->mem);
-    enum ps_status status = ps_learn_check(plan->mem, plan->test, description, err);
-    if (status == PS_OK) {
-        status = ps_reading_open(plan->test, description, &how, &reading, err);
-    }
-    if (status == PS_OK) {
-        status = ps_reading_start(reading, ps_source_whole(plan->test, 0), err);
-    }
-    if (status == PS_OK) {
-        status = ps_reading_next(reading, PS_TRAIN_TEST_LOOK_ROWS, &rows, &n, err);
-    }
-    ps_reading_close(reading);
-    ps_rows_deinit(&rows);
-    if (status == PS_OK && n == 0 && plan->test->n_files == 1) {
-        return ps_fail(err, PS_ERR_INVALID, "'%s' holds no rows", plan->test->files[0].path);
-    }
-    return status;
-}
-
 static enum ps_status learn(struct ps_sparse_plan *plan, enum ps_task task, bool ids,
                             struct ps_description **ret, struct ps_error *err)
 {
@@ -84,14 +58,7 @@ static enum ps_status learn(struct ps_sparse_plan *plan, enum ps_task task, bool
         .ids = ids,
         .max_bad_rows = options->max_bad_rows,
     };
-    enum ps_status status = ps_learn(plan->train, &how, ret, err);
-    if (status == PS_OK && plan->test != NULL) {
-        status = ps_train_blame(options, "test", check_test(plan, *ret, err), err);
-        if (status != PS_OK) {
-            ps_description_destroy(*ret);
-        }
-    }
-    return status;
+    return ps_learn(plan->train, &how, ret, err);
 }
 
 static enum ps_status make_model(struct ps_sparse_plan *plan,
@@ -117,6 +84,66 @@ static enum ps_status make_model(struct ps_sparse_plan *plan,
     params.seed = options->seed;
     params.offset = options->bias ? description->label_mean : 0.0;
     return ps_setup_make(plan->mem, kind, &params, description, &plan->setup, err);
+}
+
+/* Can the model take what a reader makes of them? */
+static enum ps_status try_rows(const struct ps_sparse_plan *plan, const struct ps_source *source,
+                               const struct ps_rows *rows, struct ps_error *err)
+{
+    const struct ps_sparse_rows view = {
+        .n_rows = rows->n_rows,
+        .labels = rows->labels,
+        .begin = rows->begin,
+        .keys = rows->keys,
+        .values = rows->values,
+        .fields = rows->fields,
+    };
+    struct ps_sparse_batch batch;
+    size_t row = 0;
+    ps_sparse_batch_init(&batch, plan->mem);
+    enum ps_status status = ps_sparse_batch_make(&batch, plan->setup->model, &view, &row, err);
+    ps_sparse_batch_deinit(&batch);
+    return status == PS_ERR_INVALID
+               ? ps_wrap(err, status, "%s:%" PRIu64, source->files[0].path, rows->lines[row])
+               : status;
+}
+
+/* Look at the first rows of the first file before anything is started and hours are spent. */
+static enum ps_status look_at(const struct ps_sparse_plan *plan, const struct ps_source *source,
+                              struct ps_error *err)
+{
+    struct ps_reading_options how = {.mem = plan->mem, .max_bad_rows = plan->options.max_bad_rows};
+    struct ps_reading *reading = NULL;
+    struct ps_rows rows;
+    size_t n = 0;
+    ps_rows_init(&rows, plan->mem);
+    enum ps_status status = ps_reading_open(source, plan->setup->description, &how, &reading, err);
+    if (status == PS_OK) {
+        status = ps_reading_start(reading, ps_source_whole(source, 0), err);
+    }
+    if (status == PS_OK) {
+        status = ps_reading_next(reading, PS_TRAIN_LOOK_ROWS, &rows, &n, err);
+    }
+    if (status == PS_OK && n > 0) {
+        status = try_rows(plan, source, &rows, err);
+    } else if (status == PS_OK && source->n_files == 1) {
+        status = ps_fail(err, PS_ERR_INVALID, "'%s' holds no rows", source->files[0].path);
+    }
+    ps_reading_close(reading);
+    ps_rows_deinit(&rows);
+    return status;
+}
+
+static enum ps_status look(const struct ps_sparse_plan *plan, struct ps_error *err)
+{
+    const struct ps_train_options *options = &plan->options;
+    enum ps_status status = ps_train_blame(options, "data", look_at(plan, plan->train, err), err);
+    if (status != PS_OK || plan->test == NULL) {
+        return status;
+    }
+    status = ps_learn_check(plan->mem, plan->test, plan->setup->description, err);
+    status = status == PS_OK ? look_at(plan, plan->test, err) : status;
+    return ps_train_blame(options, "test", status, err);
 }
 
 /* ---- What follows -------------------------------------------------------------------------- */
@@ -205,6 +232,9 @@ enum ps_status ps_sparse_plan_open(const struct ps_train_options *options, struc
     }
     if (status == PS_OK) {
         status = make_model(plan, kind, err);
+    }
+    if (status == PS_OK) {
+        status = look(plan, err);
     }
     if (status == PS_OK) {
         status = choose_rule(plan, err);

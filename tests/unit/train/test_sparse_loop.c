@@ -9,6 +9,7 @@
 #include <ps/client.h>
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/mem.h"
 #include "lib/test_main.h"
 #include "train/sparse_loop.h"
@@ -427,7 +428,13 @@ END_TEST
 
 START_TEST(a_row_that_the_model_cannot_take_is_named_by_file_and_line)
 {
-    put("ratings.libsvm", "4 1:1 2:1\n3 1:1 3:1\n5 2:1 3:1\n\n1 1:1 2:1 3:1\n");
+    char text[8192];
+    size_t used = 0;
+    for (uint32_t i = 0; i < PS_TRAIN_LOOK_ROWS; i++) { /* Looked at before training. */
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "4 1:1 2:1\n");
+    }
+    (void)snprintf(text + used, sizeof(text) - used, "\n1 1:1 2:1 3:1\n");
+    put("ratings.libsvm", text);
     struct ps_train_options options = usual();
     struct ps_error err = {0};
     options.model = "mf";
@@ -435,7 +442,7 @@ START_TEST(a_row_that_the_model_cannot_take_is_named_by_file_and_line)
     options.shuffle = false;
     options.consistency = ways[_i];
     ck_assert_int_eq(train(&options, &err), PS_ERR_INVALID);
-    ck_assert_msg(strstr(err.text, "ratings.libsvm:5: mf needs") != NULL, "%s", err.text);
+    ck_assert_msg(strstr(err.text, "ratings.libsvm:258: mf needs") != NULL, "%s", err.text);
 }
 END_TEST
 
