@@ -217,9 +217,12 @@ static enum ps_status give(struct ps_feed *feed, uint32_t epoch, uint32_t first,
     ret->labels = rows->labels + first;
     ret->lines = rows->lines + first;
     ret->begin = rows->begin + first;
-    ret->keys = rows->keys + rows->begin[first];
-    ret->values = rows->values + rows->begin[first];
-    ret->fields = rows->fields + rows->begin[first];
+    size_t at = rows->begin[first];
+    if (at < rows->begin[first + ret->n_rows]) { /* Rows without features may have no arrays. */
+        ret->keys = rows->keys + at;
+        ret->values = rows->values + at;
+        ret->fields = rows->fields + at;
+    }
     return PS_OK;
 }
 

@@ -26,6 +26,7 @@ void ps_sparse_batch_deinit(struct ps_sparse_batch *batch)
 /* Sizes of batches vary a little: a quarter more than asked for ends the growing soon. */
 static enum ps_status reserve(struct ps_sparse_batch *batch, size_t n)
 {
+    n = n > 0 ? n : 1; /* Rows without features have lists of keys, too. */
     if (n <= batch->capacity) {
         return PS_OK;
     }

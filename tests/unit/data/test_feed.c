@@ -372,6 +372,27 @@ START_TEST(the_order_is_that_of_the_file_or_of_seed_epoch_part_and_window)
 }
 END_TEST
 
+START_TEST(rows_without_features_are_rows)
+{
+    temp_folder_put(&folder, "a", (const uint8_t *)"1\n2\n", 4);
+    struct data data;
+    ck_assert_int_eq(data_open(NULL, &data, NULL), PS_OK);
+    struct ps_feed_options options = {.part_bytes = UINT64_MAX, .unit_rows = 2};
+    for (int i = 0; i < 2; i++) {
+        struct ps_feed *feed = NULL;
+        struct ps_feed_unit unit;
+        options.shuffle = i == 1;
+        ck_assert_int_eq(ps_feed_open(data.source, data.description, &options, &feed, NULL), PS_OK);
+        ck_assert_int_eq(ps_feed_unit(feed, 0, 0, 0, &unit, NULL), PS_OK);
+        ck_assert_uint_eq(unit.n_rows, 2);
+        ck_assert_uint_eq(unit.begin[2] - unit.begin[0], 0);
+        ck_assert(unit.last);
+        ps_feed_close(feed);
+    }
+    data_close(&data);
+}
+END_TEST
+
 /* Bad lines are 2, 5 and 6 of the file. */
 static void put_bad(void)
 {
@@ -505,6 +526,7 @@ Suite *suite_feed(void)
     tcase_add_loop_test(tcase, a_row_of_many_thousand_bytes_is_one_row_wherever_parts_end, 1, 21);
     tcase_add_loop_test(tcase, memory_is_that_of_a_window_however_long_the_part_is, 0, 2);
     tcase_add_test(tcase, the_order_is_that_of_the_file_or_of_seed_epoch_part_and_window);
+    tcase_add_test(tcase, rows_without_features_are_rows);
     tcase_add_loop_test(tcase, lines_that_are_read_again_count_once, 0, 2);
     tcase_add_loop_test(tcase, a_bad_line_too_many_is_told_however_often_it_is_asked_for, 0, 2);
     tcase_add_loop_test(tcase, every_refused_allocation_is_reported_and_leaves_nothing, 0, 2);
