@@ -4,67 +4,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/bytes.h"
 #include "base/mem.h"
-#include "base/rng.h"
 #include "obs/log.h"
 #include "train/sparse_trainer.h"
 
-#define CHANGE_WAIT_MS 200u /* How often a wait looks whether the process was asked to stop. */
-
-/* ---- Units --------------------------------------------------------------------------------- */
-
-static bool stopping(const struct ps_sparse_trainer *t)
+static enum ps_status step(void *arg)
 {
-    return atomic_load_explicit(t->stop, memory_order_relaxed);
-}
-
-static bool job_over(const struct ps_sparse_trainer *t)
-{
-    struct ps_view view;
-    ps_client_view(t->client, &view);
-    return view.job == PS_JOB_DONE || view.job == PS_JOB_STOPPED;
-}
-
-static void say_idle(struct ps_sparse_trainer *t)
-{
-    struct ps_view view;
-    ps_client_view(t->client, &view);
-    if (view.lease.id == 0 && view.job == PS_JOB_RUNNING && !t->idle_said) {
-        t->idle_said = true;
-        ps_log(PS_LOG_INFO, "worker.idle", "why=\"every part is lent to others\"");
-    }
-}
-
-/* Wait until there is a unit to do, the job is over, or somebody asks to stop. */
-static enum ps_status next_unit(struct ps_sparse_trainer *t)
-{
-    enum ps_status status = PS_ERR_TIMEOUT;
-    while (status == PS_ERR_TIMEOUT && !stopping(t)) {
-        status = ps_client_next_unit(t->client, &t->unit, CHANGE_WAIT_MS, t->err);
-        if (status == PS_ERR_TIMEOUT) {
-            say_idle(t);
-        }
-    }
-    if (status == PS_OK && t->unit.n_rows > 0) {
-        t->idle_said = false;
-    }
-    return status == PS_ERR_TIMEOUT ? PS_OK : status;
-}
-
-static enum ps_status train(struct ps_sparse_trainer *t)
-{
-    enum ps_status status = next_unit(t);
-    while (status == PS_OK && t->unit.n_rows > 0 && !stopping(t)) {
-        status = ps_sparse_step(t);
-        if (status == PS_ERR_CANCELED && job_over(t)) {
-            status = PS_OK; /* A pull that nobody will ever answer. */
-        }
-        if (status == PS_OK) {
-            status = next_unit(t);
-        }
-    }
-    return status;
+    return ps_sparse_step(arg);
 }
 
 /* ---- Begin and end ------------------------------------------------------------------------- */
@@ -146,10 +92,7 @@ static enum ps_status seed_from_cluster(struct ps_sparse_trainer *t)
     if (t->plan->options.seed_given) {
         return PS_OK;
     }
-    struct ps_view view;
-    ps_client_view(t->client, &view);
-    const uint8_t *id = view.cluster_id.bytes;
-    return ps_sparse_plan_seed(t->plan, ps_mix64(ps_load_u64(id) ^ ps_load_u64(id + 8)), t->err);
+    return ps_sparse_plan_seed(t->plan, ps_units_seed(t->client), t->err);
 }
 
 static enum ps_status begin(struct ps_sparse_trainer *t)
@@ -215,18 +158,17 @@ enum ps_status ps_sparse_run(struct ps_sparse_plan *plan, struct ps_client *clie
     }
     t->plan = plan;
     t->client = client;
-    t->stop = stop;
     t->err = err;
+    t->units = (struct ps_units){.client = client,
+                                 .stop = stop,
+                                 .err = err,
+                                 .unit = &t->unit,
+                                 .idle = "every part is lent to others"};
     enum ps_status status = begin(t);
     if (status == PS_OK) {
-        status = train(t);
+        status = ps_units_run(&t->units, step, t);
     }
-    if (status == PS_OK && !t->ever_lent) {
-        ps_log(PS_LOG_WARN, "worker.idle", "why=\"there were no rows for this worker\"");
-    }
-    struct ps_view view;
-    ps_client_view(client, &view);
-    *ret = (struct ps_train_result){.done = status == PS_OK && view.job == PS_JOB_DONE};
+    *ret = ps_units_end(&t->units, status);
     end(t);
     return status;
 }

@@ -159,7 +159,7 @@ enum ps_status ps_sparse_step(struct ps_sparse_trainer *t)
     if (t->unit.n_rows == 0) {
         return done(t); /* The part has no more: nothing to push. */
     }
-    t->ever_lent = true;
+    t->units.ever_lent = true;
     uint64_t total = plan->units * plan->options.epochs;
     t->rate = ps_schedule_rate(&plan->schedule, ps_sparse_plan_place(plan, &t->unit), total);
     status = fetch(t, side);

@@ -21,6 +21,7 @@
 #include "data/feed.h"
 #include "model/sparse_batch.h"
 #include "train/sparse_plan.h"
+#include "train/units.h"
 
 /* Numbers of each table for the keys of one batch: weights or gradients. */
 struct ps_sparse_arrays {
@@ -49,7 +50,7 @@ struct ps_sparse_trainer {
     struct ps_sparse_plan *plan;
     struct ps_sparse_model *model; /* The setup's. */
     struct ps_client *client;
-    const _Atomic bool *stop;
+    struct ps_units units;
     struct ps_error *err;
     struct ps_feed *feed;
     uint32_t sparse[PS_SPARSE_TABLES_MAX]; /* Numbers of tables. */
@@ -66,8 +67,6 @@ struct ps_sparse_trainer {
     struct ps_sparse_arrays part_grads;
     uint64_t *places; /* [n_places_max] Of each feature of the unit: its place among the keys. */
     size_t n_places_max;
-    bool ever_lent;
-    bool idle_said;
 };
 
 /** Do the unit at hand. */

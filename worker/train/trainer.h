@@ -17,6 +17,7 @@
 #include "base/attr.h"
 #include "base/error.h"
 #include "train/plan.h"
+#include "train/units.h"
 
 /* Weights and the step that they were pulled for. */
 struct ps_trainer_side {
@@ -29,7 +30,7 @@ struct ps_trainer_side {
 struct ps_trainer {
     struct ps_train_plan *plan;
     struct ps_client *client;
-    const _Atomic bool *stop;
+    struct ps_units units;
     struct ps_error *err;
     struct ps_job_def job; /* Without its texts. */
     struct ps_unit unit;   /* At hand; no rows: the job is over. */
@@ -41,8 +42,6 @@ struct ps_trainer {
     float *x;          /* [batch][n_features] */
     uint32_t *y;       /* [batch] */
     uint32_t *row_ids; /* [batch] */
-    bool ever_lent;
-    bool idle_said;
 };
 
 /** Do the unit at hand. */
