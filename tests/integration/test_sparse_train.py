@@ -234,7 +234,7 @@ class SparseTrain(ps_test.Case):
             self.assertIn(word, said[0])
 
     def test_workers_that_are_killed_lose_no_row_and_train_none_twice(self):
-        n = ps_test.either(6000, 1000)
+        n = ps_test.either(6000, 3000)
         data = self.put("long.libsvm", self.probe(n=n))
         running = self.start(
             "--servers", 2, "--workers", 3, "--data", data, "--epochs", 1, "--json",
@@ -242,7 +242,7 @@ class SparseTrain(ps_test.Case):
         )
         for worker in (1, 0):
             running.wait_line(f"worker {worker} is process")
-            running.wait_line(r"epoch 1/1 +\d+%")
+            running.wait_line("epoch 1/1 ")
             os.kill(running.pid_of(f"worker {worker}"), signal.SIGKILL)
         self.assertEqual(running.wait(120), 0, running.text())
         report = running.report()
