@@ -241,7 +241,7 @@ class Ratings(Generated):
         with open(test, "w") as f:
             f.write(text)
         reports = self.run_ways(
-            "--model", "mf", "--rank", 4, "--label", "rating", "--test", test, "--lr", "0.1",
+            "--model", "mf", "--rank", 8, "--label", "rating", "--test", test, "--lr", "0.1",
             "--l2", "1e-4", "--batch", 100, "--epochs", ps_test.either(10, 4),
             ways=(ALONE, MANY), data=data)
         found = [report["test_rmse"] for report in reports]
@@ -282,7 +282,8 @@ class Pairs(Generated):
         data, _ = self.make("fm", "fm.svm", rows, *shape)
         test, truth = self.make("fm", "test.svm", 40000, *shape, first=rows)
         common = ("--test", test, "--batch", 100, "--epochs", ps_test.either(5, 2))
-        machine = ("--model", "fm", "--rank", 4, "--lr", "0.03", "--l2", "2e-4")
+        # With the true rank, 4, some runs end in a local optimum, also in one process (seed 4).
+        machine = ("--model", "fm", "--rank", 8, "--lr", "0.03", "--l2", "2e-4")
         reports = self.run_ways(*common, *machine, ways=(ALONE, MANY), data=data)
         plain = self.run_ways(*common, "--model", "logreg", ways=(ALONE,), data=data)[0]
         for name, report in (("alone", reports[0]), ("2 servers, 4 workers", reports[1]),
