@@ -327,7 +327,7 @@ class Kills(ps_test.Case):
 
     def test_servers_that_forget_what_they_have_are_found(self):
         # What was reported is not done again; whether the last report arrives is chance.
-        self.each(*((self.forget, *how) for how in MOMENTS if how[0] != "ticked"))
+        self.each(*((self.forget, place, ONE) for place in PLACES if place != "ticked"))
 
 
 if __name__ == "__main__":
