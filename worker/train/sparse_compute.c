@@ -222,7 +222,6 @@ enum ps_status ps_sparse_compute(struct ps_sparse_trainer *t)
     if (status != PS_OK) {
         return status;
     }
-    t->loss = 0.0;
     if (side->batch.view.rows.n_rows > t->plan->options.batch) {
         status = local_steps(t);
     } else {

@@ -73,7 +73,7 @@ struct ps_sparse_trainer {
 PS_MUST_CHECK enum ps_status ps_sparse_step(struct ps_sparse_trainer *t);
 
 /**
- * Gradients of the unit on the current side into t->grads, its loss into t->loss.
+ * Gradients of the unit on the current side into t->grads; its loss is added to t->loss.
  * @return PS_ERR_DIVERGED, PS_ERR_NOMEM, PS_ERR_INVALID (a row, by file:line)
  */
 PS_MUST_CHECK enum ps_status ps_sparse_compute(struct ps_sparse_trainer *t);
