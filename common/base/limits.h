@@ -11,6 +11,7 @@
 #define PS_PROTOCOL_MAX 1u /* Newest. Join refuses when the ranges do not meet. */
 
 #define PS_SLOTS             64u        /* P: parts of the model; a slot moves as a whole. */
+#define PS_SLOT_EPOCHS_MAX   64u        /* Of a slot's line; clients know the last ones only. */
 #define PS_SERVERS_MAX       64u        /* A server without a slot would be idle. */
 #define PS_SESSIONS_MAX      256u       /* Open at once; scanned per tick, stays in cache. */
 #define PS_LANES_MAX         16u        /* Owner threads per server; more than cores is waste. */
@@ -58,8 +59,9 @@
 /* While others wait for the place of a request that has not arrived whole, it has only so long. */
 #define PS_PASSAGE_CROWDED_MS 3000u
 
-#define PS_RETRY_BUSY_MS    100u /* Told to who is refused: lanes empty their queues in less. */
-#define PS_RETRY_NOT_YET_MS 20u  /* Told to who is too far ahead: a fraction of a usual step. */
+#define PS_RETRY_BUSY_MS     100u  /* Told to who is refused: lanes empty their queues in less. */
+#define PS_RETRY_NOT_YET_MS  20u   /* Told to who is too far ahead: a fraction of a usual step. */
+#define PS_RETRY_NO_SPACE_MS 1000u /* Told while the disk is full: somebody has to make room. */
 /* What one server bears at a time; beyond it BUSY, with a time to come again: slot/ledger.h. */
 #define PS_SESSION_BYTES_MAX (64ull << 20)  /* Calls and pages on loan of a session, preset. */
 #define PS_CALLS_BYTES_MAX   (512ull << 20) /* The same of all sessions, preset. */
@@ -70,6 +72,13 @@
 #define PS_RETRY_MS_MIN      5u             /* A refused caller comes again when half of what was */
 #define PS_RETRY_MS_MAX      500u           /*   before it is done; sooner or later are no use. */
 #define PS_STAGED_STEPS_MAX  2u /* Steps of which a session may stage a unit: open, next. */
+
+#define PS_WAL_SEGMENT_BYTES  (64u << 20) /* Of the log: trimmed as a whole; one name in 0.5 s. */
+#define PS_WAL_BODY_BYTES_MAX (5u << 20)  /* Of one record: a message and what is noted of it. */
+#define PS_WAL_BATCH_BYTES    (8u << 20)  /* Written and synced together, about: 50 ms of a disk. */
+#define PS_WAL_AHEAD_BYTES    (16u << 20) /* The next segment is made when so much is left. */
+#define PS_WAL_IDLE_MS        100u        /* Then the log notes that all of it is durable. */
+#define PS_WAL_RETRY_MS       100u        /* A full disk is tried again after. */
 
 #define PS_LEASES_MAX     (1u << 20) /* Leases (parts x epochs) of one job. */
 #define PS_PART_UNITS_MAX (1u << 26) /* Of a part whose rows nobody counted: as 64 MiB of lines. */
@@ -100,9 +109,24 @@
 #define PS_SCORE_BYTES     (64u << 20) /* Rows of weights at hand; fewer where they are wide. */
 #define PS_SAVE_TRIES      3u          /* A walk that began anew because slots moved. */
 
+#define PS_DIR_BYTES_MAX      1024u /* A directory that is given; names within add some 100. */
+#define PS_LOG_BYTES          (1ull << 30) /* Preset: replayed in some seconds. */
+#define PS_LOG_BYTES_LEAST    (1ull << 20) /* Below it there is a snapshot all the time. */
+#define PS_SNAPSHOTS_KEPT     2u           /* Preset: a bad newest one can be passed over. */
+#define PS_SNAPSHOTS_KEPT_MAX 1024u        /* Folders in a folder that is listed. */
+#define PS_WAIT_SERVER_MS_MAX 604800000u   /* A week: somebody has to buy the disk. */
+
 #define PS_HEARTBEAT_MS    250u  /* Attend messages in both directions. */
 #define PS_STREAM_GRACE_MS 1000u /* A session whose stream broke may return within. */
 #define PS_SILENCE_MS      5000u /* A silent member is dead after. */
+
+#define PS_WAIT_SERVER_MS   120000u /* Preset of --wait-for-server: a restart, or another node. */
+#define PS_PATIENCE_MS      10000u  /* Of members, where nothing that is away can come back. */
+#define PS_PATIENCE_MORE_MS 60000u  /* Beyond that: the coordinator itself comes back, too. */
+#define PS_HOLD_MS          50u    /* Workers hold their next unit for a cut no longer than this. */
+#define PS_CUT_TAKE_MS      10000u /* Servers take a cut in milliseconds; this one is stuck. */
+#define PS_CUT_WRITE_MS     3600000u /* 180 GB at 50 MB/s: a slower disk has no use for cuts. */
+#define PS_CUTS_MAX         64u      /* Complete ones that the coordinator remembers. */
 
 PS_STATIC_ASSERT(PS_PARKED_PULLS_MAX >= PS_SESSIONS_MAX,
                  "every worker must be able to have one pull parked, or a barrier can deadlock");
@@ -111,6 +135,8 @@ PS_STATIC_ASSERT(PS_CALL_PAYLOAD_BYTES + PS_BLOCK_FLOATS_MAX * 4u + PS_HEAD_BYTE
                  "a call that is closed one block late still fits a message");
 PS_STATIC_ASSERT(PS_SESSION_BYTES_MAX >= 4ull * PS_MESSAGE_BYTES_MAX,
                  "a session can have a few calls of any size under way");
+PS_STATIC_ASSERT(PS_WAL_BODY_BYTES_MAX >= PS_MESSAGE_BYTES_MAX + PS_HEAD_BYTES_MAX,
+                 "whatever can be pushed can be logged");
 PS_STATIC_ASSERT(PS_SILENCE_MS >= 4 * PS_HEARTBEAT_MS, "one lost heartbeat is no death");
 
 #endif

@@ -41,8 +41,12 @@
     X(calls_total,              COUNTER, "Calls that arrived, of every kind.")                     \
     X(calls_refused_total,      COUNTER, "Calls answered with an error.")                          \
     X(retries_total,            COUNTER, "Calls sent again under the same sequence.")              \
+    X(log_records_total,        COUNTER, "Records written to the log.")                            \
+    X(log_bytes_total,          COUNTER, "Bytes written to the log.")                              \
+    X(log_batches_total,        COUNTER, "Writes of records to the log, of one or many.")          \
     X(staleness_clocks,         CLOCKS,  "Step of a push minus min clock when it pulled.")         \
-    X(apply_seconds,            SECONDS, "Applying one pushed part to its pages.")
+    X(apply_seconds,            SECONDS, "Applying one pushed part to its pages.")                 \
+    X(log_sync_seconds,         SECONDS, "Waiting for the disk to have a batch of the log.")
 /* clang-format on */
 
 #endif

@@ -148,6 +148,7 @@ static int spawn(struct ps_loop *loop, struct ps_child *child, const char *const
         .args = args.wanted,
         .stdio_count = 3,
         .stdio = stdio,
+        .flags = UV_PROCESS_DETACHED,
     };
     child->n_handles = 3;
     return uv_spawn(ps_loop_uv(loop), &child->process, &options);

@@ -3,8 +3,10 @@
 /*
  * os/child.h — a process started by this one: its output line by line, its end, a signal to it.
  *
- * Belongs to a loop and is used only there. The child inherits the environment and has no standard
- * input. A child that should not outlive its parent calls ps_os_die_with_parent (os/process.h).
+ * Belongs to a loop and is used only there. The child inherits the environment, has no standard
+ * input, and a session of its own: Ctrl-C of a terminal reaches the parent alone, which decides in
+ * which order its children end. A child that should not outlive its parent calls
+ * ps_os_die_with_parent (os/process.h).
  */
 #include <stdbool.h>
 #include <stdint.h>

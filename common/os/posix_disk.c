@@ -13,6 +13,7 @@
 #include "base/attr.h"
 #include "base/id.h"
 #include "os/file.h"
+#include "os/posix_file.h"
 #include "os/random.h"
 
 static int call_open(const char *path, int flags, mode_t mode)
@@ -31,7 +32,8 @@ static const struct ps_file_calls posix_calls = {
 
 static enum ps_status failed(struct ps_error *err, const char *what)
 {
-    return ps_fail(err, PS_ERR_IO, "%s: %s", what, strerrordesc_np(errno));
+    enum ps_status status = errno == ENOSPC || errno == EDQUOT ? PS_ERR_NO_SPACE : PS_ERR_IO;
+    return ps_fail(err, status, "%s: %s", what, strerrordesc_np(errno));
 }
 
 static enum ps_status write_all(const struct ps_file_calls *calls, int fd, const uint8_t *data,
@@ -247,16 +249,27 @@ static enum ps_status disk_read(struct ps_disk *base PS_UNUSED, const char *path
     return ps_file_read(NULL, path, n_bytes_max, ret, ret_n_bytes, err);
 }
 
-static bool make_one(const char *path)
+static bool make_one(const char *path, bool *made)
 {
     struct stat info;
     if (mkdir(path, 0750) == 0) {
+        *made = true;
         return true;
     }
     int why = errno;
     bool is_folder = why == EEXIST && stat(path, &info) == 0 && S_ISDIR(info.st_mode);
     errno = why;
     return is_folder;
+}
+
+/*
+ * The last folder even if it was there: whoever made it may have been killed before this. Who may
+ * not read the folder above cannot sync it, and has not made anything in it.
+ */
+static enum ps_status sync_above(const char *path, struct ps_error *err)
+{
+    enum ps_status status = sync_folder_of(&posix_calls, path, err);
+    return status != PS_OK && (errno == EACCES || errno == EPERM) ? PS_OK : status;
 }
 
 static enum ps_status disk_make_dir(struct ps_disk *base PS_UNUSED, const char *path,
@@ -273,8 +286,16 @@ static enum ps_status disk_make_dir(struct ps_disk *base PS_UNUSED, const char *
         }
         memcpy(part, path, i);
         part[i] = '\0';
-        if (!make_one(part)) {
-            return ps_fail(err, PS_ERR_IO, "make folder '%s': %s", part, strerrordesc_np(errno));
+        bool made = false;
+        if (!make_one(part, &made)) {
+            enum ps_status status = failed(err, "make it");
+            return ps_wrap(err, status, "folder '%s'", part);
+        }
+        if (made || i == n_bytes) {
+            enum ps_status status = sync_above(part, err);
+            if (status != PS_OK) {
+                return ps_wrap(err, status, "folder '%s'", part);
+            }
         }
     }
     return PS_OK;
@@ -284,6 +305,12 @@ static const struct ps_disk_ops ops = {
     .read = disk_read,
     .replace = disk_replace,
     .make_dir = disk_make_dir,
+    .sync_dir = ps_posix_dir_sync,
+    .list = ps_posix_dir_list,
+    .remove = ps_posix_remove,
+    .rename = ps_posix_rename,
+    .open = ps_posix_file_open,
+    .lock = ps_posix_file_lock,
 };
 
 void ps_posix_disk_init(struct ps_posix_disk *disk, const struct ps_file_calls *calls)

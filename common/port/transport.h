@@ -187,6 +187,9 @@ static inline uint32_t ps_status_retry_ms(enum ps_status status)
     if (status == PS_ERR_NOT_YET) {
         return PS_RETRY_NOT_YET_MS;
     }
+    if (status == PS_ERR_NO_SPACE) {
+        return PS_RETRY_NO_SPACE_MS;
+    }
     return status == PS_ERR_BUSY || status == PS_ERR_NOMEM ? PS_RETRY_BUSY_MS : 0;
 }
 

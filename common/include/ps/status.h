@@ -33,7 +33,8 @@
     X(ERR_UNSUPPORTED,   16,   12, false,  "not known to this peer")                         \
     X(ERR_LOST,          17,   15, false,  "data or cluster is lost")                        \
     X(ERR_DIVERGED,      18,   11, false,  "training diverged")                              \
-    X(ERR_INTERNAL,      19,   13, false,  "internal error")
+    X(ERR_INTERNAL,      19,   13, false,  "internal error")                                 \
+    X(ERR_NO_SPACE,      20,    8, true,   "the disk is full")
 /* clang-format on */
 
 enum ps_status {

@@ -57,7 +57,8 @@ enum ps_job_state {
     PS_JOB_RUNNING,      /* Rows are lent. */
     PS_JOB_DONE,         /* Every lease is finished. */
     PS_JOB_CLUSTER_LOST, /* A server is gone and with it data. Clients: view.lost has the words. */
-    PS_JOB_STOPPED       /* Somebody asked for the end: ps_client_shutdown. */
+    PS_JOB_STOPPED,      /* Somebody asked for the end: ps_client_shutdown. */
+    PS_JOB_RESTORING     /* The cluster goes back to a snapshot, and then on from there. */
 };
 
 enum ps_consistency_mode {
@@ -223,6 +224,7 @@ struct ps_worker_report {
     uint64_t loss_rows;  /*   so many. */
     bool lease_over;     /* Over parts: units_done is all that the lease has, */
     uint64_t lease_rows; /*   and the rows of these. */
+    uint64_t held;       /* view.hold, while no unit is under way because of it; else 0. */
 };
 
 #ifdef __cplusplus

@@ -2,4 +2,4 @@
 #include "lib/test_main.h"
 #include "suites.h"
 
-PS_TEST_MAIN(suite_kernel, suite_blas, suite_init)
+PS_TEST_MAIN(suite_kernel, suite_blas, suite_init, suite_checksum)

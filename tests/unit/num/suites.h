@@ -8,5 +8,6 @@
 Suite *suite_kernel(void);
 Suite *suite_blas(void);
 Suite *suite_init(void);
+Suite *suite_checksum(void);
 
 #endif

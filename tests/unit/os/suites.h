@@ -8,5 +8,6 @@
 Suite *suite_mailbox(void);
 Suite *suite_exec(void);
 Suite *suite_files(void);
+Suite *suite_posix_file(void);
 
 #endif

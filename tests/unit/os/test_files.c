@@ -478,4 +478,4 @@ Suite *suite_files(void)
     return suite;
 }
 
-PS_TEST_MAIN(suite_mailbox, suite_exec, suite_files)
+PS_TEST_MAIN(suite_mailbox, suite_exec, suite_files, suite_posix_file)
