@@ -1,6 +1,6 @@
 /* fuzz_safetensors.c — a model file: accepted only when every tensor lies within it. */
+#include "format/safetensors.h"
 #include "fuzz.h"
-#include "train/safetensors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {

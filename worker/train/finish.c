@@ -6,11 +6,11 @@
 #include <stdio.h>
 
 #include "data/dataset.h"
+#include "format/safetensors.h"
 #include "num/kernel.h"
 #include "os/posix_disk.h"
 #include "train/center.h"
 #include "train/evaluate.h"
-#include "train/safetensors.h"
 
 enum ps_status ps_finish_pull(const struct ps_train_plan *plan, struct ps_client *client,
                               struct ps_weights *weights, struct ps_error *err)

@@ -12,9 +12,9 @@
 
 #include "base/attr.h"
 #include "base/error.h"
+#include "format/safetensors.h"
 #include "os/file.h"
 #include "train/row_source.h"
-#include "train/safetensors.h"
 #include "train/setup.h"
 
 struct ps_mem;

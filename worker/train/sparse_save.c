@@ -10,11 +10,11 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "format/safetensors.h"
 #include "num/kernel.h"
 #include "os/posix_disk.h"
 #include "os/spill.h"
 #include "train/model_note.h"
-#include "train/safetensors.h"
 #include "train/sorted_runs.h"
 
 #define OUT_BYTES (256u << 10) /* Keys and rows go out in writes of this. */

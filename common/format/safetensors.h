@@ -1,7 +1,7 @@
-#ifndef PS_WORKER_TRAIN_SAFETENSORS_H
-#define PS_WORKER_TRAIN_SAFETENSORS_H
+#ifndef PS_COMMON_FORMAT_SAFETENSORS_H
+#define PS_COMMON_FORMAT_SAFETENSORS_H
 /*
- * train/safetensors.h — a trained model as a file that every framework can read.
+ * format/safetensors.h — tensors as a file that every framework can read: models, snapshots.
  *
  *   u64 little-endian length of the header | JSON header, padded with blanks to 8 | raw floats
  *
@@ -22,11 +22,14 @@ struct ps_mem;
 
 /* 256 tables need some 50 KB; a setup, whose quotes are escaped once more, up to 2 MiB. */
 #define PS_SAFETENSORS_HEAD_BYTES_MAX (4u << 20)
-#define PS_SAFETENSORS_TENSORS_MAX    PS_TABLES_MAX
+#define PS_SAFETENSORS_TENSORS_MAX    ((size_t)8 * PS_SLOTS) /* A snapshot has up to 7 a slot. */
 
 enum ps_tensor_type {
     PS_TENSOR_F32, /* Weights. */
-    PS_TENSOR_U64  /* Keys. */
+    PS_TENSOR_U64, /* Keys. */
+    PS_TENSOR_F64,
+    PS_TENSOR_U32,
+    PS_TENSOR_U8
 };
 
 /** One tensor. Name and data are borrowed. */
@@ -37,6 +40,7 @@ struct ps_tensor_view {
     uint64_t dims[PS_DIMS_MAX];
     const uint8_t *data; /* Raw little-endian numbers, perhaps not aligned when parsed. */
     uint64_t n_values;
+    uint64_t first; /* Byte of the data, from the end of the header; when parsed. */
 };
 
 /** One entry of "__metadata__". */
@@ -91,12 +95,22 @@ PS_MUST_CHECK enum ps_status ps_safetensors_write(struct ps_disk *disk, const ch
  *
  * @param tensors  filled with *ret_n entries; they borrow from `data` [PS_SAFETENSORS_TENSORS_MAX]
  * @return PS_ERR_CORRUPT      the bytes contradict themselves
- *         PS_ERR_UNSUPPORTED  a dtype other than F32 and U64, or more or larger names than we keep
+ *         PS_ERR_UNSUPPORTED  a dtype of no enum ps_tensor_type, or more or larger names than we
+ *                             keep
  *         PS_ERR_NOMEM
  */
 PS_MUST_CHECK enum ps_status ps_safetensors_parse(const uint8_t *data, size_t n_bytes,
                                                   struct ps_tensor_view *tensors, size_t *ret_n,
                                                   struct ps_error *err);
+
+/**
+ * The same of a header alone, for whoever reads the data himself: `head` [n_head] is what follows
+ * the length, `n_data` the bytes behind it. `data` of the tensors stays NULL.
+ */
+PS_MUST_CHECK enum ps_status ps_safetensors_parse_head(const uint8_t *head, size_t n_head,
+                                                       uint64_t n_data,
+                                                       struct ps_tensor_view *tensors,
+                                                       size_t *ret_n, struct ps_error *err);
 
 /**
  * The text under `key` of "__metadata__", to be freed with ps_mem_free; NULL: there is none.

@@ -11,10 +11,9 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "format/safetensors.h"
 #include "lib/test_main.h"
-#include "train/safetensors.h"
 #include "unit/train/memory_disk.h"
-#include "unit/train/suites.h"
 
 static const float weight[] = {1.0f, -2.5f, 3.0f, 0.0f, 1e-30f, 6.0f};
 static const float bias[] = {0.5f, 0.25f, -1.0f};
@@ -186,6 +185,54 @@ static enum ps_status parse_copy(const uint8_t *data, size_t n_bytes, size_t *re
     free(copy);
     return status;
 }
+
+START_TEST(a_header_alone_tells_where_the_data_lie)
+{
+    static struct ps_tensor_view read[PS_SAFETENSORS_TENSORS_MAX];
+    static const uint32_t steps[] = {1, 2, 3};
+    static const double power[] = {0.5};
+    const struct ps_tensor_view tensors[] = {
+        {.name = "p",
+         .type = PS_TENSOR_F64,
+         .n_dims = 1,
+         .dims = {1},
+         .n_values = 1,
+         .data = (const uint8_t *)power},
+        {.name = "s",
+         .type = PS_TENSOR_U32,
+         .n_dims = 1,
+         .dims = {3},
+         .n_values = 3,
+         .data = (const uint8_t *)steps},
+        {.name = "b",
+         .type = PS_TENSOR_U8,
+         .n_dims = 1,
+         .dims = {5},
+         .n_values = 5,
+         .data = (const uint8_t *)"12345"},
+    };
+    struct ps_tensor_file file = {.tensors = tensors, .n_tensors = PS_ARRAY_LEN(tensors)};
+    uint8_t *bytes = NULL;
+    size_t n_bytes = 0;
+    size_t n = 0;
+    ck_assert_int_eq(ps_safetensors_build(NULL, &file, &bytes, &n_bytes, NULL), PS_OK);
+    size_t n_head = (size_t)ps_load_u64(bytes);
+    size_t n_data = n_bytes - 8 - n_head;
+    ck_assert_int_eq(ps_safetensors_parse_head(bytes + 8, n_head, n_data, read, &n, NULL), PS_OK);
+    ck_assert_uint_eq(n, PS_ARRAY_LEN(tensors));
+    for (size_t i = 0; i < n; i++) {
+        ck_assert_str_eq(read[i].name, tensors[i].name);
+        ck_assert_ptr_null(read[i].data);
+        ck_assert_mem_eq(bytes + 8 + n_head + read[i].first, tensors[i].data,
+                         (size_t)read[i].n_values * ps_tensor_value_bytes(read[i].type));
+    }
+    ck_assert_int_eq(ps_safetensors_parse_head(bytes + 8, n_head, n_data + 1, read, &n, NULL),
+                     PS_ERR_CORRUPT);
+    ck_assert_int_eq(ps_safetensors_parse_head(bytes + 8, n_head, n_data - 1, read, &n, NULL),
+                     PS_ERR_CORRUPT);
+    ps_mem_free(bytes);
+}
+END_TEST
 
 START_TEST(every_prefix_of_a_good_file_is_refused)
 {
@@ -362,7 +409,7 @@ START_TEST(a_thousand_brackets_are_no_trouble)
 }
 END_TEST
 
-Suite *suite_safetensors(void)
+static Suite *suite_safetensors(void)
 {
     Suite *suite = suite_create("safetensors");
     TCase *tcase = tcase_create("core");
@@ -373,6 +420,7 @@ Suite *suite_safetensors(void)
     tcase_add_test(tcase, a_note_is_read_by_its_key);
     tcase_add_test(tcase, a_header_beyond_the_bound_is_not_written);
     tcase_add_test(tcase, a_full_disk_and_no_memory_are_reported);
+    tcase_add_test(tcase, a_header_alone_tells_where_the_data_lie);
     tcase_add_test(tcase, every_prefix_of_a_good_file_is_refused);
     tcase_add_test(tcase, flipped_bytes_never_crash_the_reader);
     tcase_add_loop_test(tcase, a_header_is_believed_only_as_far_as_it_is_true, 0,
@@ -383,3 +431,5 @@ Suite *suite_safetensors(void)
     suite_add_tcase(suite, tcase);
     return suite;
 }
+
+PS_TEST_MAIN(suite_safetensors)

@@ -1,5 +1,5 @@
 /* safetensors.c — see safetensors.h. */
-#include "train/safetensors.h"
+#include "format/safetensors.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -26,6 +26,9 @@ static const struct type {
 } types[] = {
     [PS_TENSOR_F32] = {"F32", sizeof(float)},
     [PS_TENSOR_U64] = {"U64", sizeof(uint64_t)},
+    [PS_TENSOR_F64] = {"F64", sizeof(double)},
+    [PS_TENSOR_U32] = {"U32", sizeof(uint32_t)},
+    [PS_TENSOR_U8] = {"U8", 1},
 };
 
 size_t ps_tensor_value_bytes(enum ps_tensor_type type)
@@ -229,8 +232,8 @@ static enum ps_status read_shape(const cJSON *entry, struct ps_tensor_view *tens
     return PS_OK;
 }
 
-/* Where the tensor lies: within `data`, and as long as its shape says. */
-static enum ps_status read_offsets(const cJSON *entry, const struct ps_slice *data,
+/* Where the tensor lies: within the data, and as long as its shape says. */
+static enum ps_status read_offsets(const cJSON *entry, uint64_t n_data,
                                    struct ps_tensor_view *tensor, struct ps_error *err)
 {
     const cJSON *offsets = cJSON_GetObjectItemCaseSensitive(entry, "data_offsets");
@@ -248,12 +251,12 @@ static enum ps_status read_offsets(const cJSON *entry, const struct ps_slice *da
         return ps_fail(err, PS_ERR_CORRUPT, "tensor '%s': data_offsets do not fit its shape",
                        tensor->name);
     }
-    if (behind > data->n_bytes) {
+    if (behind > n_data) {
         return ps_fail(err, PS_ERR_CORRUPT,
-                       "tensor '%s': its data end at byte %" PRIu64 ", the file has %zu",
-                       tensor->name, behind, data->n_bytes);
+                       "tensor '%s': its data end at byte %" PRIu64 ", the file has %" PRIu64,
+                       tensor->name, behind, n_data);
     }
-    tensor->data = data->data + first;
+    tensor->first = first;
     return PS_OK;
 }
 
@@ -268,8 +271,8 @@ static bool find_type(const char *name, enum ps_tensor_type *ret)
     return false;
 }
 
-static enum ps_status read_entry(const cJSON *entry, const struct ps_slice *data,
-                                 struct ps_tensor_view *ret, struct ps_error *err)
+static enum ps_status read_entry(const cJSON *entry, uint64_t n_data, struct ps_tensor_view *ret,
+                                 struct ps_error *err)
 {
     struct ps_tensor_view tensor = {0};
     size_t n_name = strlen(entry->string);
@@ -283,12 +286,13 @@ static enum ps_status read_entry(const cJSON *entry, const struct ps_slice *data
         return ps_fail(err, PS_ERR_CORRUPT, "tensor '%s': no dtype", tensor.name);
     }
     if (!find_type(dtype->valuestring, &tensor.type)) {
-        return ps_fail(err, PS_ERR_UNSUPPORTED, "tensor '%s': dtype '%.16s', expected F32 or U64",
-                       tensor.name, dtype->valuestring);
+        return ps_fail(err, PS_ERR_UNSUPPORTED,
+                       "tensor '%s': dtype '%.16s', expected F32, U64, F64, U32 or U8", tensor.name,
+                       dtype->valuestring);
     }
     enum ps_status status = read_shape(entry, &tensor, err);
     if (status == PS_OK) {
-        status = read_offsets(entry, data, &tensor, err);
+        status = read_offsets(entry, n_data, &tensor, err);
     }
     if (status == PS_OK) {
         *ret = tensor;
@@ -300,8 +304,8 @@ static enum ps_status read_entry(const cJSON *entry, const struct ps_slice *data
 static void insert(struct ps_tensor_view *tensors, size_t n, const struct ps_tensor_view *added)
 {
     size_t at = n;
-    while (at > 0 && (tensors[at - 1].data > added->data ||
-                      (tensors[at - 1].data == added->data && added->n_values == 0))) {
+    while (at > 0 && (tensors[at - 1].first > added->first ||
+                      (tensors[at - 1].first == added->first && added->n_values == 0))) {
         tensors[at] = tensors[at - 1];
         at--;
     }
@@ -320,7 +324,7 @@ static bool notes_valid(const cJSON *notes)
     return cJSON_IsObject(notes);
 }
 
-static enum ps_status read_entries(const cJSON *head, const struct ps_slice *data,
+static enum ps_status read_entries(const cJSON *head, uint64_t n_data,
                                    struct ps_tensor_view *tensors, size_t *ret_n,
                                    struct ps_error *err)
 {
@@ -335,11 +339,11 @@ static enum ps_status read_entries(const cJSON *head, const struct ps_slice *dat
             continue;
         }
         if (n == PS_SAFETENSORS_TENSORS_MAX) {
-            return ps_fail(err, PS_ERR_UNSUPPORTED, "more than %u tensors",
+            return ps_fail(err, PS_ERR_UNSUPPORTED, "more than %zu tensors",
                            PS_SAFETENSORS_TENSORS_MAX);
         }
         struct ps_tensor_view tensor = {0};
-        enum ps_status status = read_entry(entry, data, &tensor, err);
+        enum ps_status status = read_entry(entry, n_data, &tensor, err);
         if (status != PS_OK) {
             return status;
         }
@@ -356,12 +360,12 @@ static enum ps_status read_entries(const cJSON *head, const struct ps_slice *dat
 }
 
 /* The tensors must fill the data without gaps and overlaps: nothing may hide in between. */
-static enum ps_status check_cover(const struct ps_slice *data, const struct ps_tensor_view *tensors,
-                                  size_t n, struct ps_error *err)
+static enum ps_status check_cover(uint64_t n_data, const struct ps_tensor_view *tensors, size_t n,
+                                  struct ps_error *err)
 {
-    const uint8_t *at = data->data;
+    uint64_t at = 0;
     for (size_t i = 0; i < n; i++) {
-        if (tensors[i].data != at) {
+        if (tensors[i].first != at) {
             return ps_fail(err, PS_ERR_CORRUPT,
                            "tensor '%s' does not begin where the one "
                            "before it ends",
@@ -369,10 +373,31 @@ static enum ps_status check_cover(const struct ps_slice *data, const struct ps_t
         }
         at += bytes_of(&tensors[i]);
     }
-    size_t n_left = data->n_bytes - (size_t)(at - data->data);
-    if (n_left > 0) {
-        return ps_fail(err, PS_ERR_CORRUPT, "%zu bytes behind the last tensor", n_left);
+    if (at < n_data) {
+        return ps_fail(err, PS_ERR_CORRUPT, "%" PRIu64 " bytes behind the last tensor",
+                       n_data - at);
     }
+    return PS_OK;
+}
+
+/* The header as JSON; goes to cJSON_Delete. */
+static enum ps_status parse_json(const uint8_t *data, size_t n_head, cJSON **ret,
+                                 struct ps_error *err)
+{
+    const char *text = (const char *)data;
+    const char *end = text;
+    cJSON *head = NULL;
+    if (n_head > 0 && text[0] == '{') {
+        head = cJSON_ParseWithLengthOpts(text, n_head, &end, 0);
+    }
+    while (head != NULL && end < text + n_head && *end == ' ') {
+        end++;
+    }
+    if (head == NULL || end != text + n_head) {
+        cJSON_Delete(head);
+        return ps_fail(err, PS_ERR_CORRUPT, "the header is not one JSON object");
+    }
+    *ret = head;
     return PS_OK;
 }
 
@@ -390,23 +415,23 @@ static enum ps_status open_head(const struct ps_slice *file, struct ps_slice *re
                        "header of %" PRIu64 " bytes in a file of %zu, at most %u", n_head,
                        file->n_bytes, PS_SAFETENSORS_HEAD_BYTES_MAX);
     }
-    const char *text = (const char *)file->data + LENGTH_BYTES;
-    const char *end = text;
-    cJSON *head = NULL;
-    if (n_head > 0 && text[0] == '{') {
-        head = cJSON_ParseWithLengthOpts(text, (size_t)n_head, &end, 0);
-    }
-    while (head != NULL && end < text + n_head && *end == ' ') {
-        end++;
-    }
-    if (head == NULL || end != text + n_head) {
-        cJSON_Delete(head);
-        return ps_fail(err, PS_ERR_CORRUPT, "the header is not one JSON object");
-    }
     ret_data->data = file->data + LENGTH_BYTES + n_head;
     ret_data->n_bytes = file->n_bytes - LENGTH_BYTES - (size_t)n_head;
-    *ret_head = head;
-    return PS_OK;
+    return parse_json(file->data + LENGTH_BYTES, (size_t)n_head, ret_head, err);
+}
+
+static enum ps_status read_all(const cJSON *head, uint64_t n_data, struct ps_tensor_view *tensors,
+                               size_t *ret_n, struct ps_error *err)
+{
+    size_t n = 0;
+    enum ps_status status = read_entries(head, n_data, tensors, &n, err);
+    if (status == PS_OK) {
+        status = check_cover(n_data, tensors, n, err);
+    }
+    if (status == PS_OK) {
+        *ret_n = n;
+    }
+    return status;
 }
 
 enum ps_status ps_safetensors_parse(const uint8_t *data, size_t n_bytes,
@@ -416,18 +441,27 @@ enum ps_status ps_safetensors_parse(const uint8_t *data, size_t n_bytes,
     struct ps_slice file = {.data = data, .n_bytes = n_bytes};
     struct ps_slice values = {0};
     cJSON *head = NULL;
-    size_t n = 0;
     enum ps_status status = open_head(&file, &values, &head, err);
     if (status != PS_OK) {
         return status;
     }
-    status = read_entries(head, &values, tensors, &n, err);
+    status = read_all(head, values.n_bytes, tensors, ret_n, err);
     cJSON_Delete(head);
-    if (status == PS_OK) {
-        status = check_cover(&values, tensors, n, err);
+    for (size_t i = 0; status == PS_OK && i < *ret_n; i++) {
+        tensors[i].data = values.data + tensors[i].first;
     }
+    return status;
+}
+
+enum ps_status ps_safetensors_parse_head(const uint8_t *head, size_t n_head, uint64_t n_data,
+                                         struct ps_tensor_view *tensors, size_t *ret_n,
+                                         struct ps_error *err)
+{
+    cJSON *json = NULL;
+    enum ps_status status = parse_json(head, n_head, &json, err);
     if (status == PS_OK) {
-        *ret_n = n;
+        status = read_all(json, n_data, tensors, ret_n, err);
+        cJSON_Delete(json);
     }
     return status;
 }
