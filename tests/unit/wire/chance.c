@@ -82,7 +82,7 @@ static uint32_t chance_slot_replies(struct ps_rng *rng, struct ps_slot_reply *re
     for (uint32_t i = 0; i < n; i++) {
         ret[i] = (struct ps_slot_reply){
             .slot = (uint32_t)ps_rng_below(rng, PS_SLOTS),
-            .status = (enum ps_status)ps_rng_below(rng, PS_ERR_INTERNAL + 1u),
+            .status = (enum ps_status)ps_rng_below(rng, PS_ERR_NO_SPACE + 1u),
             .epoch = number(rng),
             .position = number(rng),
             .n_bytes = (uint32_t)ps_rng_below(rng, 1000),
