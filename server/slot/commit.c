@@ -1,12 +1,20 @@
 /* commit.c — the immediate committer. */
 #include "slot/commit.h"
 
-static uint64_t at_once(struct ps_committer *committer, const struct ps_record *record)
+static bool always_room(struct ps_committer *committer, uint64_t n_bytes)
 {
     (void)committer;
-    return record->position;
+    (void)n_bytes;
+    return true;
 }
 
-static const struct ps_committer_ops ops = {.append = at_once};
+static bool at_once(struct ps_committer *committer, struct ps_commit_entry *entry)
+{
+    (void)committer;
+    entry->lsn = 0;
+    return true;
+}
+
+static const struct ps_committer_ops ops = {.room = always_room, .append = at_once};
 
 struct ps_committer ps_commit_at_once = {.ops = &ops};

@@ -20,7 +20,8 @@ enum ps_record_kind {
     PS_RECORD_STAGE,    /* Keep a gradient until its step is closed (aggregated bsp). */
     PS_RECORD_CLOSE,    /* Close a step: apply the mean of what is on the list. */
     PS_RECORD_SESSIONS, /* The list of open sessions. */
-    PS_RECORD_FINISH    /* Leases that are finished. */
+    PS_RECORD_FINISH,   /* Leases that are finished. */
+    PS_RECORD_EPOCH     /* A new epoch of the slot begins. */
 };
 
 /**
@@ -75,16 +76,22 @@ struct ps_record_finish {
     uint32_t n_ranges;
 };
 
+/** The record's `epoch` begins with it: it is logged before it is acted on. */
+struct ps_record_epoch {
+    uint64_t term; /* Of the coordinator that gave it. */
+};
+
 struct ps_record {
     enum ps_record_kind kind;
     uint32_t slot;
     uint64_t epoch;
-    uint64_t position; /* In the slot's log, from 1. */
+    uint64_t position; /* In the slot's log, from 1, over all epochs. */
     union {
         struct ps_record_push push;
         struct ps_record_close close;
         struct ps_record_sessions sessions;
         struct ps_record_finish finish;
+        struct ps_record_epoch begun;
     };
 };
 
