@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/limits.h"
+#include "base/list.h"
 #include "port/exec.h"
 #include "port/transport.h"
 #include "slot/loan.h"
@@ -29,7 +30,11 @@ struct ps_share_mail {
     uint64_t min_clock;   /* The lane's view when it answered. */
     uint64_t term;
     uint64_t parked_ns; /* When it was parked; 0: never. */
-    uint32_t retry_ms;  /* With BUSY in one of its slots. */
+    uint32_t retry_ms;  /* With BUSY or NO_SPACE in one of its slots. */
+    /* The lane's, while pushes of it or what they repeat are not applied: */
+    struct ps_list node;
+    uint64_t ticket;   /* The last record that it waits for; 0: none. */
+    uint32_t n_clears; /* Of the lane, when it began to wait. */
 };
 
 struct ps_data_call {

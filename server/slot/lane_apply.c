@@ -66,8 +66,9 @@ static void apply_block(struct ps_lane *lane, const struct ps_part *part, float 
     struct page_update u = {.user = {.use = update_run}, .optim = info->optim};
 
     const struct ps_table_stats before = dense->stats;
-    enum ps_status status = ps_dense_begin_write(dense, part->block, &u.out, &u.in);
-    PS_ASSERT(status == PS_OK); /* Reserved before the record was made. */
+    /* Reserved before the record was made; a page lent since then goes beyond the budget. */
+    enum ps_status status = ps_dense_begin_write(dense, part->block, PS_PAGE_BEYOND, &u.out, &u.in);
+    PS_ASSERT(status == PS_OK); /* The machine itself is out of memory. */
     struct ps_optim_page counters = {
         .t = u.out->t, .beta1_power = u.out->power[0], .beta2_power = u.out->power[1]};
     ps_optim_page_next(&counters, &info->params);
@@ -87,66 +88,144 @@ static void apply_block(struct ps_lane *lane, const struct ps_part *part, float 
 }
 
 /* A block is missing when this server could not make it; it will leave the job. */
-static bool reserve_page(struct ps_lane *lane, const struct ps_part *part)
+static bool reserve_page(struct ps_lane *lane, const struct ps_part *part,
+                         enum ps_page_budget budget, bool *ret_claimed)
 {
     struct ps_dense *dense = lane->tables[part->table];
     return ps_dense_page(dense, part->block) != NULL &&
-           ps_dense_reserve(dense, part->block, PS_PAGE_WITHIN) == PS_OK;
+           ps_dense_reserve(dense, part->block, budget, ret_claimed) == PS_OK;
+}
+
+static bool reserve_part(struct ps_lane *lane, uint32_t slot, const struct ps_part *part,
+                         struct ps_cursor values, enum ps_page_budget budget,
+                         union ps_part_claim *claim)
+{
+    if (part->table >= lane->n_tables) {
+        return false;
+    }
+    return part->n_keys > 0 ? ps_lane_rows_reserve(lane, slot, part, values, budget, &claim->rows)
+                            : reserve_page(lane, part, budget, &claim->twin);
+}
+
+/* As many claims as the record has parts. */
+static bool have_claims(struct ps_lane *lane, struct ps_pending *pending, uint32_t n)
+{
+    if (n <= pending->n_claims_room) {
+        return true;
+    }
+    union ps_part_claim *claims =
+        ps_mem_array(lane->options.mem, PS_MEM_CALLS, n, sizeof(claims[0]));
+    if (claims != NULL) {
+        ps_mem_free(pending->more_claims);
+        pending->more_claims = claims;
+        pending->claims = claims;
+        pending->n_claims_room = n;
+    }
+    return claims != NULL;
+}
+
+static bool half_is_enough(const struct ps_lane *lane PS_UNUSED)
+{
+#ifdef PS_PLANT
+    return lane->options.plant == PS_SLOT_PLANT_HALF_APPLIED;
+#else
+    return false;
+#endif
 }
 
 /* Memory for a push: the twins of all borrowed pages, and new rows. All of it, or false. */
-static bool reserve(struct ps_lane *lane, uint32_t slot, const struct ps_record_push *push)
+static bool reserve(struct ps_lane *lane, struct ps_pending *pending, enum ps_page_budget budget)
 {
+    const struct ps_record *record = &pending->entry.record;
+    const struct ps_record_push *push = &record->push;
     struct ps_cursor payload = push->payload;
-    for (uint32_t i = 0; i < push->n_parts; i++) {
-        const struct ps_part *part = &push->parts[i];
+    if (!have_claims(lane, pending, push->n_parts)) {
+        return false;
+    }
+    while (pending->n_claims < push->n_parts) {
+        const struct ps_part *part = &push->parts[pending->n_claims];
         struct ps_cursor values = ps_cursor_split(&payload, part->n_bytes);
-        if (part->table >= lane->n_tables ||
-            !(part->n_keys > 0 ? ps_lane_rows_reserve(lane, slot, part, values)
-                               : reserve_page(lane, part))) {
-            return false;
+        union ps_part_claim *claim = &pending->claims[pending->n_claims++];
+        *claim = (union ps_part_claim){.rows = {0}};
+        if (!reserve_part(lane, record->slot, part, values, budget, claim)) {
+            return half_is_enough(lane) && pending->n_claims > 1;
         }
     }
     return true;
 }
 
-bool ps_lane_make_room(struct ps_lane *lane, const struct ps_record *record)
+struct ps_staged *ps_staged_make(struct ps_lane *lane, const struct ps_record *record)
 {
     const struct ps_record_push *push = &record->push;
-    if (record->kind == PS_RECORD_PUSH) {
-        return reserve(lane, record->slot, push);
-    }
-    PS_ASSERT(record->kind == PS_RECORD_STAGE && lane->staged_ahead == NULL);
-    lane->staged_ahead =
+    struct ps_staged *staged =
         ps_mem_alloc(lane->options.mem, PS_MEM_STAGED,
                      sizeof(struct ps_staged) + push->n_parts * sizeof(push->parts[0]));
-    return lane->staged_ahead != NULL;
+    if (staged == NULL) {
+        return NULL;
+    }
+    staged->slot = record->slot;
+    staged->session = push->session;
+    staged->step = push->step;
+    staged->clock = push->clock;
+    staged->item = push->item;
+    staged->rows = push->rows;
+    staged->rate = push->rate;
+    staged->scale = push->scale;
+    staged->n_parts = push->n_parts;
+    staged->payload = push->payload;
+    staged->msg = push->msg;
+    memcpy(staged->parts, push->parts, push->n_parts * sizeof(push->parts[0]));
+    return staged;
 }
 
-void ps_lane_leave_room(struct ps_lane *lane, const struct ps_record *record)
+bool ps_lane_make_room(struct ps_lane *lane, struct ps_pending *pending, enum ps_page_budget budget)
 {
-    for (uint32_t i = 0; i < record->push.n_parts; i++) {
+    const struct ps_record *record = &pending->entry.record;
+    PS_ASSERT(pending->n_claims == 0 && pending->staged == NULL);
+    if (record->kind == PS_RECORD_PUSH) {
+        return reserve(lane, pending, budget);
+    }
+    PS_ASSERT(record->kind == PS_RECORD_STAGE);
+    pending->staged = ps_staged_make(lane, record);
+    return pending->staged != NULL;
+}
+
+void ps_lane_leave_room(struct ps_lane *lane, struct ps_pending *pending)
+{
+    const struct ps_record *record = &pending->entry.record;
+    for (uint32_t i = 0; i < pending->n_claims; i++) {
         const struct ps_part *part = &record->push.parts[i];
+        union ps_part_claim *claim = &pending->claims[i];
         if (part->table < lane->n_tables && part->n_keys > 0) {
-            ps_lane_rows_release(lane, record->slot, part);
-        } else if (part->table < lane->n_tables) {
-            ps_dense_unreserve(lane->tables[part->table]);
+            ps_lane_rows_release(lane, record->slot, part, &claim->rows);
+        } else if (part->table < lane->n_tables && claim->twin) {
+            ps_dense_release(lane->tables[part->table]);
         }
     }
-    ps_mem_free(lane->staged_ahead);
-    lane->staged_ahead = NULL;
+    pending->n_claims = 0;
+    ps_mem_free(pending->staged);
+    pending->staged = NULL;
 }
 
-static void apply_push(struct ps_lane *lane, uint32_t slot, const struct ps_record_push *push)
+static void apply_push(struct ps_lane *lane, struct ps_pending *pending)
 {
+    uint32_t slot = pending->entry.record.slot;
+    const struct ps_record_push *push = &pending->entry.record.push;
     struct ps_cursor payload = push->payload;
-    for (uint32_t i = 0; i < push->n_parts; i++) {
+    uint32_t n_parts = half_is_enough(lane) ? pending->n_claims : push->n_parts;
+    for (uint32_t i = 0; i < n_parts; i++) {
         const struct ps_part *part = &push->parts[i];
         struct ps_cursor values = ps_cursor_split(&payload, part->n_bytes);
         if (part->n_keys > 0) {
+            if (pending->late) {
+                ps_lane_rows_renew(lane, slot, part, values, &pending->claims[i].rows);
+            }
             ps_lane_rows_apply(lane, slot, push, part, values);
         } else {
             apply_block(lane, part, push->rate, push->scale, values);
+        }
+        if (i == 0 && n_parts > 1) {
+            ps_failpoint("apply.mid");
         }
     }
 }
@@ -169,22 +248,14 @@ struct ps_staged_view ps_lane_staged(const struct ps_lane *lane, const struct ps
     return view;
 }
 
-static void stage(struct ps_lane *lane, uint32_t slot, const struct ps_record_push *push)
+void ps_lane_stage(struct ps_lane *lane, struct ps_pending *pending)
 {
-    struct ps_staged *staged = lane->staged_ahead;
+    struct ps_staged *staged = pending->staged;
     PS_ASSERT(staged != NULL); /* ps_lane_make_room has made it. */
-    lane->staged_ahead = NULL;
-    staged->slot = slot;
-    staged->session = push->session;
-    staged->step = push->step;
-    staged->item = push->item;
-    staged->rows = push->rows;
-    staged->rate = push->rate;
-    staged->n_parts = push->n_parts;
-    staged->payload = push->payload;
-    staged->msg = push->msg;
+    pending->staged = NULL;
+    staged->epoch = pending->entry.record.epoch;
+    staged->position = pending->entry.record.position;
     ps_msg_ref(staged->msg);
-    memcpy(staged->parts, push->parts, push->n_parts * sizeof(push->parts[0]));
     ps_list_append(&lane->staged, &staged->node);
 }
 
@@ -254,14 +325,8 @@ static void close_block(struct ps_lane *lane, const struct ps_record *record,
         }
     }
     if (n_rows > 0) {
-        /* Everybody waits for this step, and borrowers of other steps' pages come and go: a close
-         * goes beyond the budget of pages rather than fail. */
-        enum ps_status status =
-            ps_dense_reserve(lane->tables[part->table], part->block, PS_PAGE_BEYOND);
-        PS_ASSERT(status == PS_OK); /* The machine itself is out of memory. */
         struct ps_slice slice = {.data = (const uint8_t *)lane->scratch, .n_bytes = part->n_bytes};
         apply_block(lane, part, rate, 1.0f / (float)n_rows, ps_cursor_over(&slice, 1));
-        ps_dense_unreserve(lane->tables[part->table]);
     }
 }
 
@@ -312,22 +377,30 @@ static void apply_sessions(struct ps_lane *lane, const struct ps_record *record)
 {
     ps_list_for_each_safe (node, after, &lane->staged) {
         struct ps_staged *s = PS_CONTAINER_OF(node, struct ps_staged, node);
+        /* What was staged behind the list knows of a later one. */
         if (record->sessions.knows_staged && s->slot == record->slot &&
-            !may_be_closed(&record->sessions, s->session)) {
+            s->position < record->position && !may_be_closed(&record->sessions, s->session)) {
             ps_staged_free(s);
         }
     }
 }
 
-void ps_lane_apply(struct ps_lane *lane, const struct ps_record *record)
+void ps_lane_apply(struct ps_lane *lane, struct ps_pending *pending)
 {
+    const struct ps_record *record = &pending->entry.record;
+    struct ps_slot *slot = lane->slots[record->slot];
+    ps_failpoint("apply.before");
     switch (record->kind) {
-    case PS_RECORD_PUSH: apply_push(lane, record->slot, &record->push); break;
-    case PS_RECORD_STAGE: stage(lane, record->slot, &record->push); break;
+    case PS_RECORD_PUSH: apply_push(lane, pending); break;
+    case PS_RECORD_STAGE: break; /* On the list since it was proposed. */
     case PS_RECORD_CLOSE: apply_close(lane, record); break;
-    case PS_RECORD_SESSIONS: apply_sessions(lane, record); break;
-    case PS_RECORD_FINISH: /* Sequences live in slot_core, which took it when it was proposed. */
+    case PS_RECORD_SESSIONS:
+        apply_sessions(lane, record);
+        ps_slot_sessions_applied(slot, &record->sessions);
         break;
+    case PS_RECORD_FINISH: break; /* What slots know took it when it was proposed. */
+    case PS_RECORD_EPOCH: ps_failpoint("epoch.after_log"); break;
     }
-    ps_slot_applied(lane->slots[record->slot], record->position);
+    ps_slot_applied(slot, record->position);
+    ps_failpoint("apply.after");
 }

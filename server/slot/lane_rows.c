@@ -47,8 +47,7 @@ enum ps_status ps_lane_rows_make(struct ps_lane *lane, uint32_t table, struct ps
         lane->rows[table] = rows;
     }
     for (uint32_t slot = 0; slot < PS_SLOTS; slot++) {
-        bool here = lane->slots[slot] != NULL && lane->slots[slot]->primary;
-        if (!here || rows_of(lane, table, slot) != NULL) {
+        if (!ps_lane_holds(lane, slot) || rows_of(lane, table, slot) != NULL) {
             continue;
         }
         struct ps_sparse_spec spec = info->rows;
@@ -65,12 +64,20 @@ enum ps_status ps_lane_rows_make(struct ps_lane *lane, uint32_t table, struct ps
     return PS_OK;
 }
 
-void ps_lane_rows_destroy(struct ps_lane *lane)
+void ps_lane_rows_drop(struct ps_lane *lane)
 {
     for (uint32_t table = 0; table < PS_TABLES_MAX; table++) {
         for (uint32_t slot = 0; slot < PS_SLOTS && lane->rows[table] != NULL; slot++) {
             ps_sparse_destroy(lane->rows[table]->slots[slot]);
+            lane->rows[table]->slots[slot] = NULL;
         }
+    }
+}
+
+void ps_lane_rows_destroy(struct ps_lane *lane)
+{
+    ps_lane_rows_drop(lane);
+    for (uint32_t table = 0; table < PS_TABLES_MAX; table++) {
         ps_mem_free(lane->rows[table]);
     }
 }
@@ -98,7 +105,8 @@ static void say_full(struct ps_lane *lane, uint32_t table)
 }
 
 bool ps_lane_rows_reserve(struct ps_lane *lane, uint32_t slot, const struct ps_part *part,
-                          struct ps_cursor values)
+                          struct ps_cursor values, enum ps_page_budget budget,
+                          struct ps_sparse_claim *claim)
 {
     struct ps_sparse *sparse = rows_of(lane, part->table, slot);
     struct ps_keys_reader keys = read_keys(part, &values);
@@ -106,8 +114,7 @@ bool ps_lane_rows_reserve(struct ps_lane *lane, uint32_t slot, const struct ps_p
         return false; /* This server could not make the table; it will leave the job. */
     }
     for (size_t n = 0; (n = ps_keys_next(&keys, lane->keys, PS_KEYS_AT_ONCE)) > 0;) {
-        if (ps_sparse_reserve(sparse, lane->keys, (uint32_t)n, PS_PAGE_WITHIN,
-                              &lane->claims[part->table]) != PS_OK) {
+        if (ps_sparse_reserve(sparse, lane->keys, (uint32_t)n, budget, claim) != PS_OK) {
             atomic_fetch_add_explicit(&lane->rows[part->table]->figures.refused, 1,
                                       memory_order_relaxed);
             say_full(lane, part->table);
@@ -120,11 +127,24 @@ bool ps_lane_rows_reserve(struct ps_lane *lane, uint32_t slot, const struct ps_p
     return true;
 }
 
-void ps_lane_rows_release(struct ps_lane *lane, uint32_t slot, const struct ps_part *part)
+void ps_lane_rows_release(struct ps_lane *lane, uint32_t slot, const struct ps_part *part,
+                          struct ps_sparse_claim *claim)
 {
     struct ps_sparse *sparse = rows_of(lane, part->table, slot);
     if (sparse != NULL) {
-        ps_sparse_release(sparse, &lane->claims[part->table]);
+        ps_sparse_release(sparse, claim);
+    }
+}
+
+void ps_lane_rows_renew(struct ps_lane *lane, uint32_t slot, const struct ps_part *part,
+                        struct ps_cursor values, struct ps_sparse_claim *claim)
+{
+    const struct ps_sparse *sparse = rows_of(lane, part->table, slot);
+    PS_ASSERT(sparse != NULL); /* Reserved before the record was made. */
+    if (sparse->spec.expire_after > 0) {
+        ps_lane_rows_release(lane, slot, part, claim);
+        bool made = ps_lane_rows_reserve(lane, slot, part, values, PS_PAGE_BEYOND, claim);
+        PS_ASSERT(made); /* The machine itself is out of memory. */
     }
 }
 

@@ -88,7 +88,7 @@ static void run_scan(struct ps_mail *mail)
     reply->epoch = slot->epoch;
     reply->position = slot->applied;
     reply->term = lane->term;
-    reply->status = ps_slot_admit(slot, &claim);
+    reply->status = ps_lane_admit(lane, request->slot, &claim);
     if (reply->status == PS_OK) {
         reply->status = scan(lane, call);
     }

@@ -111,42 +111,56 @@ static const struct ps_seen_partial *partial_of(const struct ps_seen_stream *str
     return NULL;
 }
 
-static bool partial_room(const struct ps_seen_stream *stream)
+/* Is there a place once all below `below` is taken? */
+static bool partial_room(const struct ps_seen_stream *stream, uint64_t below)
 {
     for (uint32_t i = 0; i < PS_SEEN_PARTIALS_MAX; i++) {
-        if (stream->partials[i].fragments == 0) {
+        if (stream->partials[i].fragments == 0 || stream->partials[i].sequence < below) {
             return true;
         }
     }
     return false;
 }
 
+/* Where the stream will begin once all below `below` counts as taken. */
+static uint64_t low_from(const struct ps_seen_stream *stream, uint64_t below)
+{
+    uint64_t low = below > stream->low ? below : stream->low;
+    while (low - stream->low < WINDOW && bit(stream, low)) {
+        low++;
+    }
+    return low;
+}
+
 enum ps_seen_verdict ps_seen_look(const struct ps_seen *seen, const struct ps_seen_item *item)
 {
     if (item->stream == 0 || item->n_fragments == 0 || item->n_fragments > PS_FRAGMENTS_MAX ||
-        item->fragment >= item->n_fragments || item->sequence >= PS_SEEN_SEQUENCES_MAX) {
+        item->fragment >= item->n_fragments || item->sequence >= PS_SEEN_SEQUENCES_MAX ||
+        item->acked_below > item->sequence) {
         return PS_SEEN_BAD;
     }
     if (finished(seen, item->stream)) {
         return PS_SEEN_TAKEN;
     }
     const struct ps_seen_stream *stream = find(seen, item->stream);
-    if (stream == NULL) {
-        bool room = item->sequence < WINDOW && room_for_one(seen, item->owner);
+    if (stream == NULL) { /* A new holder of a lease may start above the window. */
+        bool room = item->sequence - item->acked_below < WINDOW && room_for_one(seen, item->owner);
         return room ? PS_SEEN_NEW : PS_SEEN_BUSY;
     }
     if (item->sequence < stream->low) {
         return PS_SEEN_TAKEN;
     }
-    if (item->sequence - stream->low >= WINDOW) {
-        return PS_SEEN_BUSY;
-    }
-    if (bit(stream, item->sequence)) {
+    if (item->sequence - stream->low < WINDOW && bit(stream, item->sequence)) {
         return PS_SEEN_TAKEN;
+    }
+    if (item->sequence - stream->low >= WINDOW &&
+        item->sequence - low_from(stream, item->acked_below) >= WINDOW) {
+        return PS_SEEN_BUSY;
     }
     const struct ps_seen_partial *partial = partial_of(stream, item->sequence);
     if (partial == NULL) {
-        return item->n_fragments == 1 || partial_room(stream) ? PS_SEEN_NEW : PS_SEEN_BUSY;
+        bool room = item->n_fragments == 1 || partial_room(stream, item->acked_below);
+        return room ? PS_SEEN_NEW : PS_SEEN_BUSY;
     }
     if (partial->n_fragments != item->n_fragments) {
         return PS_SEEN_BAD; /* Cut otherwise: some of it would be applied twice. */
@@ -191,32 +205,10 @@ static void advance(struct ps_seen_stream *stream)
     }
 }
 
-void ps_seen_take(struct ps_seen *seen, const struct ps_seen_item *item)
+/* All below `below` is taken. */
+static void raise_low(struct ps_seen_stream *stream, uint64_t below)
 {
-    PS_ASSERT(ps_seen_look(seen, item) == PS_SEEN_NEW);
-    struct ps_seen_stream *stream = find(seen, item->stream);
-    if (stream == NULL) {
-        stream = add(seen, item->stream);
-    }
-    PS_ASSERT(stream != NULL);
-    stream->owner = item->owner;
-    if (complete(stream, item)) {
-        set_bit(stream, item->sequence, true);
-        advance(stream);
-    }
-}
-
-void ps_seen_acked(struct ps_seen *seen, const struct ps_seen_item *item, uint64_t below)
-{
-    uint64_t key = item->stream;
-    PS_ASSERT(key != 0 && below <= PS_SEEN_SEQUENCES_MAX);
-    struct ps_seen_stream *stream = find(seen, key);
-    if (stream == NULL && below > 0 && !finished(seen, key) && room_for_one(seen, item->owner)) {
-        stream = add(seen, key); /* A new holder of a lease may start above the window. */
-        PS_ASSERT(stream != NULL);
-        stream->owner = item->owner;
-    }
-    if (stream == NULL || below <= stream->low) {
+    if (below <= stream->low) {
         return;
     }
     for (uint32_t i = 0; i < PS_SEEN_PARTIALS_MAX; i++) {
@@ -233,6 +225,35 @@ void ps_seen_acked(struct ps_seen *seen, const struct ps_seen_item *item, uint64
         stream->low++;
     }
     advance(stream);
+}
+
+void ps_seen_take(struct ps_seen *seen, const struct ps_seen_item *item)
+{
+    PS_ASSERT(ps_seen_look(seen, item) == PS_SEEN_NEW);
+    struct ps_seen_stream *stream = find(seen, item->stream);
+    if (stream == NULL) {
+        stream = add(seen, item->stream);
+    }
+    PS_ASSERT(stream != NULL);
+    stream->owner = item->owner;
+    raise_low(stream, item->acked_below);
+    if (complete(stream, item)) {
+        set_bit(stream, item->sequence, true);
+        advance(stream);
+    }
+}
+
+bool ps_seen_put(struct ps_seen *seen, const struct ps_seen_stream *stream)
+{
+    if (stream->key == 0 || finished(seen, stream->key) || find(seen, stream->key) != NULL) {
+        return false;
+    }
+    struct ps_seen_stream *place = add(seen, stream->key);
+    if (place == NULL) {
+        return false;
+    }
+    *place = *stream;
+    return true;
 }
 
 bool ps_seen_finish(struct ps_seen *seen, const struct ps_seen_range *ranges, uint32_t n)

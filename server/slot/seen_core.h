@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/attr.h"
 #include "base/limits.h"
 
 #define PS_SEEN_STREAMS_MAX  512u  /* Per slot: a lease and a stream of its own per session. */
@@ -70,24 +71,28 @@ struct ps_seen_item {
     uint32_t fragment;
     uint32_t n_fragments; /* >= 1 */
     uint64_t owner;       /* Session that sends it; 0: the slot itself. */
+    uint64_t acked_below; /* Sequences of the stream below are acknowledged; at most its own. */
 };
 
 void ps_seen_init(struct ps_seen *seen, struct ps_seen_stream *streams, uint32_t n_streams_max);
 
-/** Look, without changing anything. */
+/** Look, without changing anything. All below `acked_below` counts as taken. */
 enum ps_seen_verdict ps_seen_look(const struct ps_seen *seen, const struct ps_seen_item *item);
 
-/** Take an item for which ps_seen_look has just said NEW. */
+/** Take an item for which ps_seen_look has just said NEW, and all below its `acked_below`. */
 void ps_seen_take(struct ps_seen *seen, const struct ps_seen_item *item);
-
-/** Every sequence of the item's stream below `below` is acknowledged, hence taken. */
-void ps_seen_acked(struct ps_seen *seen, const struct ps_seen_item *item, uint64_t below);
 
 /**
  * Replace the finished leases by these ascending ranges that lie apart; forgets their streams.
  * False, and nothing changed, when there are more than PS_SEEN_FINISHED_MAX.
  */
 bool ps_seen_finish(struct ps_seen *seen, const struct ps_seen_range *ranges, uint32_t n);
+
+/**
+ * Put a stream back as it was saved: its key is new, `low` itself is not taken. False when it
+ * cannot be: no room, a key that is there or finished.
+ */
+PS_MUST_CHECK bool ps_seen_put(struct ps_seen *seen, const struct ps_seen_stream *stream);
 
 /** Forget a stream: its session is closed, nothing of it will be accepted any more. */
 void ps_seen_drop(struct ps_seen *seen, uint64_t key);

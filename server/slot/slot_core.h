@@ -19,21 +19,44 @@
 
 #include <ps/status.h>
 
+#include "base/error.h"
 #include "base/limits.h"
 #include "slot/record.h"
 #include "slot/seen_core.h"
 
+/** Planted bugs of slots and lanes; but for NONE they do something in builds with PS_PLANT only. */
+enum ps_slot_plant {
+    PS_SLOT_PLANT_NONE,
+    PS_SLOT_PLANT_DEDUPE_OFF,            /* A repeat is applied again. */
+    PS_SLOT_PLANT_GATE_OFF_BY_ONE,       /* Pulls are answered one clock too early. */
+    PS_SLOT_PLANT_REPEAT_BEFORE_DURABLE, /* A repeat does not wait for its first copy. */
+    PS_SLOT_PLANT_FENCE_AT_APPLIED,      /* A close counts only once it is applied. */
+    PS_SLOT_PLANT_DEDUPE_WITHOUT_STREAM, /* Sequences of all streams are one. */
+    PS_SLOT_PLANT_STREAM_FORGOTTEN,      /* A finished lease leaves nothing behind. */
+    PS_SLOT_PLANT_SESSIONS_NOT_IN_CUT,   /* Neither sessions nor sequences. */
+    PS_SLOT_PLANT_SESSIONS_NOT_REPLAYED, /* Likewise from the log. */
+    PS_SLOT_PLANT_HALF_APPLIED           /* Without memory for all of a push, what fits. */
+};
+
+/** Where an epoch begins in the slot's line. */
+struct ps_slot_epoch {
+    uint64_t epoch;
+    uint64_t first; /* Position of its EPOCH record. */
+};
+
 struct ps_slot {
     uint32_t number;
-    bool primary;    /* This server owns it. */
-    bool dedupe_off; /* Planted bug, test builds only. */
-    uint64_t epoch;
+    bool primary; /* This server owns it. */
+    enum ps_slot_plant plant;
+    uint64_t epoch;     /* The highest heard of. */
     uint64_t appended;  /* Position of the last record proposed. */
     uint64_t committed; /* All positions up to here are durable. */
     uint64_t applied;   /* All positions up to here are in the tables. */
     uint64_t sessions_version;
     uint64_t finished_version;
     uint64_t closed_steps; /* Aggregated bsp: steps below are closed. */
+    uint32_t n_epochs;
+    struct ps_slot_epoch epochs[PS_SLOT_EPOCHS_MAX]; /* Of the line, ascending in both. */
     uint32_t n_sessions;
     struct ps_open_session sessions[PS_SESSIONS_MAX]; /* By number. */
     struct ps_seen seen;
@@ -41,7 +64,7 @@ struct ps_slot {
 
 enum ps_verdict {
     PS_VERDICT_PROPOSE, /* New: make the record that ps_slot_propose_push fills. */
-    PS_VERDICT_WAIT,    /* A repeat: acknowledge when `position` is committed. */
+    PS_VERDICT_WAIT,    /* A repeat: acknowledge when `position` is committed and applied. */
     PS_VERDICT_REFUSE   /* Answer `status`. */
 };
 
@@ -64,22 +87,35 @@ struct ps_claim {
 /** `streams`: the slot's memory for sequences, zeroed, PS_SEEN_STREAMS_MAX of them. */
 void ps_slot_init(struct ps_slot *slot, uint32_t number, struct ps_seen_stream *streams);
 
-/** Placement: who owns the slot, in which epoch. An older epoch changes nothing. */
-void ps_slot_place(struct ps_slot *slot, bool primary, uint64_t epoch);
+/**
+ * Placement: who owns the slot, in which epoch. An older epoch changes nothing. True when it is
+ * ours in an epoch that its line does not know: an EPOCH record is proposed, and nobody touches the
+ * slot before that is applied.
+ */
+bool ps_slot_propose_epoch(struct ps_slot *slot, bool primary, uint64_t epoch,
+                           uint64_t *ret_position);
 
-/** May the session touch the slot? PS_OK, FENCED, NOT_PRIMARY or LOST. */
+/** Epoch of the last record in the line; 0: it has none. */
+uint64_t ps_slot_line_epoch(const struct ps_slot *slot);
+
+/**
+ * Does the line hold fewer than `position` records of epochs <= `epoch`? So it lacks something that
+ * was acknowledged. Of epochs merged away it may say no too often, never yes.
+ */
+bool ps_slot_below(const struct ps_slot *slot, uint64_t epoch, uint64_t position);
+
+/** May the session touch the slot? PS_OK, FENCED, NOT_PRIMARY, or LOST: the slot is below it. */
 enum ps_status ps_slot_admit(const struct ps_slot *slot, const struct ps_claim *claim);
 
 /** A push as the slot sees it. */
 struct ps_proposal {
     struct ps_claim claim;
     struct ps_seen_item item;
-    uint64_t acked_below; /* Sequences of the stream below are acknowledged; at most its own. */
     uint64_t step;
     bool staged;         /* Aggregated bsp: it is kept for `step` and takes no sequence yet, */
     bool staged_already; /*   and this very fragment is kept already, */
     bool staged_other;   /*   or another unit of its session. */
-    bool no_room;        /* There is no memory to apply it in: a new one is answered BUSY. */
+    enum ps_status room; /* Not PS_OK: a new one is answered so, there is no room to keep it. */
 };
 
 /**
@@ -93,6 +129,9 @@ struct ps_slot_decision ps_slot_propose_push(struct ps_slot *slot, const struct 
 bool ps_slot_propose_sessions(struct ps_slot *slot, const struct ps_record_sessions *list,
                               uint64_t *ret_position);
 
+/** Their record has been applied: of use to one planted bug. */
+void ps_slot_sessions_applied(struct ps_slot *slot, const struct ps_record_sessions *list);
+
 /** As above; false also when there are more ranges than a slot keeps. */
 bool ps_slot_propose_finish(struct ps_slot *slot, const struct ps_record_finish *finish,
                             uint64_t *ret_position);
@@ -100,6 +139,13 @@ bool ps_slot_propose_finish(struct ps_slot *slot, const struct ps_record_finish 
 /** Close a step: its units are taken from now on. False when it is closed already. */
 bool ps_slot_propose_close(struct ps_slot *slot, const struct ps_record_close *close,
                            uint64_t *ret_position);
+
+/**
+ * The same from a log: the record comes next in the slot's line and is committed. PS_ERR_CORRUPT
+ * when it cannot have been proposed; the slot is of no use then.
+ */
+PS_MUST_CHECK enum ps_status ps_slot_replay(struct ps_slot *slot, const struct ps_record *record,
+                                            struct ps_error *err);
 
 /** All positions up to `position` are durable. */
 void ps_slot_commit(struct ps_slot *slot, uint64_t position);

@@ -59,6 +59,17 @@ no_memory:
     return ps_fail(err, PS_ERR_NOMEM, "table '%s': no memory for its index", spec->name);
 }
 
+/* Let twins go until `n` are left. */
+static void drop_reserved(struct ps_dense *dense, uint32_t n)
+{
+    while (dense->n_reserved > n) {
+        struct ps_page *page = dense->reserved;
+        dense->reserved = page->next;
+        dense->n_reserved--;
+        ps_page_disown(page);
+    }
+}
+
 void ps_dense_destroy(struct ps_dense *dense)
 {
     if (dense == NULL) {
@@ -69,7 +80,7 @@ void ps_dense_destroy(struct ps_dense *dense)
             ps_page_disown(dense->pages[block]);
         }
     }
-    ps_dense_unreserve(dense);
+    drop_reserved(dense, 0);
     ps_page_pool_release(dense->pool);
     ps_mem_free(dense->pages);
     ps_mem_free(dense);
@@ -153,8 +164,7 @@ static struct ps_page *make_twin(struct ps_dense *dense, const struct ps_page *i
 
 /*
  * Take a reserved twin that fits; NULL when there is none. One whose state (or lack of it) is right
- * is preferred, so that the others stay for those who need them: borrowers only leave between
- * reservation and update, so there are never fewer twins with state than pages that need one.
+ * is preferred, so that the others stay for those who need them.
  */
 static struct ps_page *take_reserved(struct ps_dense *dense, const struct ps_page *in)
 {
@@ -175,6 +185,7 @@ static struct ps_page *take_reserved(struct ps_dense *dense, const struct ps_pag
     struct ps_page *twin = *best;
     *best = twin->next;
     twin->next = NULL;
+    dense->n_reserved--;
     return twin;
 }
 
@@ -192,33 +203,39 @@ static void hand_over_state(struct ps_dense *dense, struct ps_page *in, struct p
     }
 }
 
-enum ps_status ps_dense_reserve(struct ps_dense *dense, uint32_t block, enum ps_page_budget budget)
+enum ps_status ps_dense_reserve(struct ps_dense *dense, uint32_t block, enum ps_page_budget budget,
+                                bool *ret_claimed)
 {
     PS_ASSERT(block < dense->n_blocks && dense->pages[block] != NULL);
     const struct ps_page *in = dense->pages[block];
     if (!ps_page_shared(in)) {
-        return PS_OK; /* Only this lane lends pages: it stays so until the update. */
+        *ret_claimed = false;
+        return PS_OK; /* Somebody may borrow it before the update: then the twin is made there. */
     }
-    struct ps_page *twin = make_twin(dense, in, budget);
-    if (twin == NULL) {
-        return PS_ERR_NOMEM;
+    if (dense->n_reserved <= dense->n_promised) {
+        struct ps_page *twin = make_twin(dense, in, budget);
+        if (twin == NULL) {
+            return PS_ERR_NOMEM;
+        }
+        twin->next = dense->reserved;
+        dense->reserved = twin;
+        dense->n_reserved++;
     }
-    twin->next = dense->reserved;
-    dense->reserved = twin;
+    dense->n_promised++;
+    *ret_claimed = true;
     return PS_OK;
 }
 
-void ps_dense_unreserve(struct ps_dense *dense)
+void ps_dense_release(struct ps_dense *dense)
 {
-    while (dense->reserved != NULL) {
-        struct ps_page *page = dense->reserved;
-        dense->reserved = page->next;
-        ps_page_disown(page);
-    }
+    PS_ASSERT(dense->n_promised > 0);
+    dense->n_promised--;
+    drop_reserved(dense, dense->n_promised);
 }
 
 enum ps_status ps_dense_begin_write(struct ps_dense *dense, uint32_t block,
-                                    struct ps_page **ret_out, const struct ps_page **ret_in)
+                                    enum ps_page_budget budget, struct ps_page **ret_out,
+                                    const struct ps_page **ret_in)
 {
     PS_ASSERT(block < dense->n_blocks && dense->pages[block] != NULL);
     struct ps_page *in = dense->pages[block];
@@ -229,7 +246,7 @@ enum ps_status ps_dense_begin_write(struct ps_dense *dense, uint32_t block,
     }
     struct ps_page *out = take_reserved(dense, in);
     if (out == NULL) {
-        out = make_twin(dense, in, PS_PAGE_WITHIN);
+        out = make_twin(dense, in, budget);
     }
     if (out == NULL) {
         return PS_ERR_NOMEM;
@@ -255,4 +272,26 @@ void ps_dense_end_write(struct ps_dense *dense, uint32_t block, struct ps_page *
     }
     out->version++;
     dense->stats.n_writes++;
+}
+
+enum ps_status ps_dense_put(struct ps_dense *dense, uint32_t block,
+                            const struct ps_dense_saved *saved)
+{
+    struct ps_page *out = NULL;
+    const struct ps_page *in = NULL;
+    PS_ASSERT(saved->n == ps_dense_floats(dense, block));
+    enum ps_status status = ps_dense_begin_write(dense, block, PS_PAGE_WITHIN, &out, &in);
+    if (status != PS_OK) {
+        return status;
+    }
+    memcpy(out->weights, saved->weights, (size_t)saved->n * sizeof(float));
+    if (dense->spec.state_per_elem > 0) {
+        size_t n_state = (size_t)dense->spec.state_per_elem * saved->n;
+        memcpy(out->state, saved->state, n_state * sizeof(float));
+    }
+    out->t = saved->t;
+    memcpy(out->power, saved->power, sizeof(out->power));
+    ps_dense_end_write(dense, block, out);
+    out->version = saved->version;
+    return PS_OK;
 }

@@ -31,6 +31,16 @@ struct ps_dense_spec {
     struct ps_init init;
 };
 
+/* A block as it was saved. */
+struct ps_dense_saved {
+    const float *weights; /* [n] */
+    const float *state;   /* [state_per_elem][n]; NULL when the table has none. */
+    uint32_t n;
+    uint64_t version;
+    uint64_t t;
+    double power[2];
+};
+
 struct ps_table_stats {
     uint64_t n_writes;       /* Pages updated. */
     uint64_t n_fresh;        /* Of these, into a fresh page because the old one was borrowed. */
@@ -44,6 +54,8 @@ struct ps_dense {
     uint32_t n_held;          /* Of these, pages here. */
     struct ps_page **pages;   /* [n_blocks]; NULL: the block lives elsewhere. */
     struct ps_page *reserved; /* Twins made ahead by ps_dense_reserve, linked by `next`. */
+    uint32_t n_reserved;      /* Of these. */
+    uint32_t n_promised;      /* Claims on them: records that are not applied yet. */
     struct ps_page_pool *pool;
     struct ps_mem *mem;
     struct ps_table_stats stats;
@@ -81,17 +93,18 @@ const struct ps_page *ps_dense_page(const struct ps_dense *dense, uint32_t block
 struct ps_page *ps_dense_borrow(struct ps_dense *dense, uint32_t block, enum ps_page_reason reason);
 
 /**
- * Make sure that the next update of a held block finds memory: if somebody borrows its page, make
- * the twin now. One reservation serves one block once. Borrowers that give back meanwhile leave it
- * unused; ps_dense_unreserve lets go of what is left.
+ * Make sure that an update of a held block finds memory: if somebody borrows its page, have a twin.
+ * Any number of records may be between reserve and update; one reservation serves one block once.
  *
+ * @param ret_claimed  true: there is a twin to be given back by ps_dense_release after the update
+ *                     or instead of it
  * @return PS_ERR_NOMEM when `budget` refuses the twin; earlier reservations stay
  */
 PS_MUST_CHECK enum ps_status ps_dense_reserve(struct ps_dense *dense, uint32_t block,
-                                              enum ps_page_budget budget);
+                                              enum ps_page_budget budget, bool *ret_claimed);
 
-/** Give reservations back that no update has used. */
-void ps_dense_unreserve(struct ps_dense *dense);
+/** A claim ends. Twins that nobody claims any more go. */
+void ps_dense_release(struct ps_dense *dense);
 
 /**
  * Start an update of a held block.
@@ -102,14 +115,25 @@ void ps_dense_unreserve(struct ps_dense *dense);
  * `out` carries the block's state, t, power and version already. State moves to a fresh page when
  * only pulls borrow the old one; a snapshot or replica costs a copy of it.
  *
- * @return PS_ERR_NOMEM without memory for the twin, never when it was reserved; nothing has
- *         changed, and it will succeed once borrowers have given pages back
+ * @param budget  what a twin may cost that was not reserved, or that no longer fits, since somebody
+ *                borrowed the page between reservation and update
+ * @return PS_ERR_NOMEM without memory for the twin; nothing has changed, and it will succeed once
+ *         borrowers have given pages back
  */
 PS_MUST_CHECK enum ps_status ps_dense_begin_write(struct ps_dense *dense, uint32_t block,
+                                                  enum ps_page_budget budget,
                                                   struct ps_page **ret_out,
                                                   const struct ps_page **ret_in);
 
 /** End the update: `out` becomes the block's page, one version higher; `in` must not be used. */
 void ps_dense_end_write(struct ps_dense *dense, uint32_t block, struct ps_page *out);
+
+/**
+ * Set a held block as it was saved. `saved` has the block's size.
+ *
+ * @return PS_ERR_NOMEM when somebody borrows the page and there is no memory for a twin
+ */
+PS_MUST_CHECK enum ps_status ps_dense_put(struct ps_dense *dense, uint32_t block,
+                                          const struct ps_dense_saved *saved);
 
 #endif

@@ -460,8 +460,12 @@ enum ps_status ps_sparse_put(struct ps_sparse *sparse, const struct ps_sparse_ro
     head[PS_ROW_T] = from->t;
     head[PS_ROW_TOUCHED] = from->touched;
     row += PS_ROW_HEAD;
-    memcpy(row, from->weights, sparse->shape.n_kept * sizeof(float));
-    memcpy(row + sparse->shape.n_kept, from->state, n_state * sizeof(float));
+    if (sparse->shape.n_kept > 0) {
+        memcpy(row, from->weights, sparse->shape.n_kept * sizeof(float));
+    }
+    if (n_state > 0) {
+        memcpy(row + sparse->shape.n_kept, from->state, n_state * sizeof(float));
+    }
     advance_clock(sparse, from->touched);
     ps_sparse_release(sparse, &claim);
     return PS_OK;

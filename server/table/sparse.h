@@ -212,8 +212,8 @@ void ps_sparse_release(struct ps_sparse *sparse, struct ps_sparse_claim *claim);
 void ps_sparse_sweep(struct ps_sparse *sparse, uint32_t n_rows);
 
 /**
- * Set a row as it was saved, for restoring and copying slots. `t` >= 1; `values` are weights and
- * state, [1 + state_per_elem][width].
+ * Set a row as it was saved, for restoring and copying slots. `t` >= 1; weights are not read where
+ * they follow from the state.
  *
  * @return PS_ERR_NOMEM, and nothing has changed
  */

@@ -5,6 +5,8 @@
 #include "base/bytes.h"
 #include "table/sparse_impl.h"
 
+#define ROWS_AHEAD 16u /* Fetched before they are needed: rows in order of key lie anywhere. */
+
 struct ps_sparse_view *ps_sparse_view_take(struct ps_sparse *sparse, enum ps_page_reason reason)
 {
     struct ps_sparse_view *view = ps_mem_alloc(
@@ -107,6 +109,27 @@ bool ps_sparse_view_order(struct ps_sparse_view *view, bool skip_zeros)
     ps_mem_free(items);
     ps_mem_free(spare);
     return made;
+}
+
+uint64_t ps_sparse_view_count(const struct ps_sparse_view *view)
+{
+    return collect(view, false, NULL);
+}
+
+struct ps_sparse_row ps_sparse_view_kept(const struct ps_sparse_view *view, uint64_t nth)
+{
+    PS_ASSERT(nth < view->n_rows);
+    if (nth + ROWS_AHEAD < view->n_rows) {
+        __builtin_prefetch(row_at(view, view->order[nth + ROWS_AHEAD]));
+    }
+    const float *row = row_at(view, view->order[nth]);
+    PS_ASSERT(row != NULL);
+    const uint32_t *head = ps_row_head_of(row);
+    return (struct ps_sparse_row){.key = ps_row_key(row),
+                                  .t = head[PS_ROW_T],
+                                  .touched = head[PS_ROW_TOUCHED],
+                                  .weights = view->shape.n_kept > 0 ? row + PS_ROW_HEAD : NULL,
+                                  .state = ps_row_state(&view->shape, row)};
 }
 
 struct ps_sparse_row ps_sparse_view_row(const struct ps_sparse_view *view, uint64_t nth)

@@ -44,6 +44,15 @@ void ps_sparse_view_drop(struct ps_sparse_view *view);
  */
 PS_MUST_CHECK bool ps_sparse_view_order(struct ps_sparse_view *view, bool skip_zeros);
 
+/** How many rows that order would have with zeros, without the memory for it. */
+uint64_t ps_sparse_view_count(const struct ps_sparse_view *view);
+
+/**
+ * Row `nth` of that order as it is kept: `weights` is NULL where they follow from the state. Good
+ * until the view is dropped.
+ */
+struct ps_sparse_row ps_sparse_view_kept(const struct ps_sparse_view *view, uint64_t nth);
+
 /** Row `nth` of that order; nth < n_rows. What it shows is good until the next call. */
 struct ps_sparse_row ps_sparse_view_row(const struct ps_sparse_view *view, uint64_t nth);
 

@@ -9,5 +9,6 @@
 Suite *suite_ledger(void);
 Suite *suite_seen_core(void);
 Suite *suite_slot_core(void);
+Suite *suite_slot_state(void);
 
 #endif

@@ -65,16 +65,32 @@ static uint32_t n_partial(const struct model_stream *stream)
     return n;
 }
 
+/* The stream once all below `below` is acknowledged. */
+static struct model_stream *acked(struct model_stream *stream, uint64_t below)
+{
+    stream->exists = stream->exists || below > 0;
+    for (uint64_t s = 0; s < below; s++) {
+        stream->sequences[s].whole = true;
+    }
+    return stream;
+}
+
 static enum ps_seen_verdict expected(const struct ps_seen_item *item)
 {
-    const struct model_stream *stream = &model[item->stream];
+    static struct model_stream copy;
+    if (item->acked_below > item->sequence) {
+        return PS_SEEN_BAD;
+    }
+    if (!model[item->stream].exists && n_existing() == STREAMS && !model[item->stream].finished) {
+        return PS_SEEN_BUSY;
+    }
+    copy = model[item->stream];
+    const struct model_stream *stream = &copy;
     const struct model_sequence *sequence = &stream->sequences[item->sequence];
     if (stream->finished || (stream->exists && sequence->whole)) {
         return PS_SEEN_TAKEN;
     }
-    if (!stream->exists) {
-        return item->sequence < WINDOW && n_existing() < STREAMS ? PS_SEEN_NEW : PS_SEEN_BUSY;
-    }
+    (void)acked(&copy, item->acked_below);
     if (item->sequence >= low_of(stream) + WINDOW) {
         return PS_SEEN_BUSY;
     }
@@ -90,7 +106,7 @@ static enum ps_seen_verdict expected(const struct ps_seen_item *item)
 
 static void model_take(const struct ps_seen_item *item)
 {
-    struct model_stream *stream = &model[item->stream];
+    struct model_stream *stream = acked(&model[item->stream], item->acked_below);
     struct model_sequence *sequence = &stream->sequences[item->sequence];
     stream->exists = true;
     sequence->n_fragments = item->n_fragments;
@@ -98,18 +114,6 @@ static void model_take(const struct ps_seen_item *item)
     sequence->fragments |= 1ull << item->fragment;
     uint64_t all = item->n_fragments == 64 ? UINT64_MAX : (1ull << item->n_fragments) - 1;
     sequence->whole = sequence->fragments == all;
-}
-
-static void model_acked(uint64_t key, uint64_t below)
-{
-    struct model_stream *stream = &model[key];
-    if (stream->finished || (!stream->exists && (below == 0 || n_existing() == STREAMS))) {
-        return;
-    }
-    stream->exists = true;
-    for (uint64_t s = 0; s < below; s++) {
-        stream->sequences[s].whole = true;
-    }
 }
 
 /* ---- Chance --------------------------------------------------------------------------------- */
@@ -130,6 +134,14 @@ static struct ps_seen_item chance_item(struct ps_rng *rng)
         item.n_fragments = model[item.stream].sequences[item.sequence].n_fragments;
     }
     item.fragment = (uint32_t)ps_rng_below(rng, item.n_fragments);
+    if (ps_rng_below(rng, 16) == 0) {
+        uint64_t below = low + ps_rng_below(rng, 6);
+        below += ps_rng_below(rng, 30) == 0 ? WINDOW : 0; /* Beyond the whole window. */
+        item.acked_below = below < SEQUENCES - 2 * WINDOW ? below : 0;
+        if (ps_rng_below(rng, 4) != 0 && item.sequence < item.acked_below) {
+            item.sequence = item.acked_below + ps_rng_below(rng, 4);
+        }
+    }
     return item;
 }
 
@@ -159,19 +171,12 @@ static void step(struct ps_rng *rng)
 {
     uint64_t key = 1 + ps_rng_below(rng, KEYS);
     uint64_t dice = ps_rng_below(rng, 1000);
-    if (dice < 40) {
-        uint64_t below = low_of(&model[key]) + ps_rng_below(rng, 6);
-        below += ps_rng_below(rng, 30) == 0 ? WINDOW : 0; /* Beyond the whole window. */
-        if (below < SEQUENCES - 2 * WINDOW) {
-            ps_seen_acked(&seen, &(struct ps_seen_item){.stream = key}, below);
-            model_acked(key, below);
-        }
-    } else if (dice < 60) {
+    if (dice < 20) {
         ps_seen_drop(&seen, key);
         bool finished = model[key].finished;
         memset(&model[key], 0, sizeof(model[key]));
         model[key].finished = finished;
-    } else if (dice < 62) {
+    } else if (dice < 22) {
         finish_some(rng);
     }
 }
@@ -226,20 +231,33 @@ static void fresh(void)
     ps_seen_init(&seen, streams, STREAMS);
 }
 
-static enum ps_seen_verdict look(uint64_t stream, uint64_t sequence)
+static enum ps_seen_verdict look_acked(uint64_t stream, uint64_t sequence, uint64_t acked_below)
 {
-    struct ps_seen_item item = {.stream = stream, .sequence = sequence, .n_fragments = 1};
+    struct ps_seen_item item = {
+        .stream = stream, .sequence = sequence, .n_fragments = 1, .acked_below = acked_below};
     return ps_seen_look(&seen, &item);
 }
 
-static enum ps_seen_verdict look_and_take(uint64_t stream, uint64_t sequence)
+static enum ps_seen_verdict look(uint64_t stream, uint64_t sequence)
 {
-    struct ps_seen_item item = {.stream = stream, .sequence = sequence, .n_fragments = 1};
+    return look_acked(stream, sequence, 0);
+}
+
+static enum ps_seen_verdict look_and_take_acked(uint64_t stream, uint64_t sequence,
+                                                uint64_t acked_below)
+{
+    struct ps_seen_item item = {
+        .stream = stream, .sequence = sequence, .n_fragments = 1, .acked_below = acked_below};
     enum ps_seen_verdict verdict = ps_seen_look(&seen, &item);
     if (verdict == PS_SEEN_NEW) {
         ps_seen_take(&seen, &item);
     }
     return verdict;
+}
+
+static enum ps_seen_verdict look_and_take(uint64_t stream, uint64_t sequence)
+{
+    return look_and_take_acked(stream, sequence, 0);
 }
 
 START_TEST(the_window_moves_with_its_lowest_gap)
@@ -263,15 +281,26 @@ START_TEST(a_new_holder_may_start_far_above_the_window)
 {
     fresh();
     ck_assert_int_eq(look(7, 5 * WINDOW), PS_SEEN_BUSY);
-    ps_seen_acked(&seen, &(struct ps_seen_item){.stream = 7}, 5 * WINDOW);
+    ck_assert_int_eq(look_and_take_acked(7, 5 * WINDOW, 5 * WINDOW), PS_SEEN_NEW);
     ck_assert_int_eq(look(7, 5 * WINDOW - 1), PS_SEEN_TAKEN);
-    ck_assert_int_eq(look_and_take(7, 5 * WINDOW), PS_SEEN_NEW);
-    ps_seen_acked(&seen, &(struct ps_seen_item){.stream = 7}, 3); /* Old news takes nothing back. */
+    /* Old news takes nothing back. */
+    ck_assert_int_eq(look_and_take_acked(7, 5 * WINDOW + 1, 3), PS_SEEN_NEW);
     ck_assert_int_eq(look(7, 5 * WINDOW), PS_SEEN_TAKEN);
-    ps_seen_acked(&seen, &(struct ps_seen_item){.stream = 7},
-                  1ull << 60); /* And nobody counts the way up there. */
+    /* And nobody counts the way up there. */
+    ck_assert_int_eq(look_and_take_acked(7, 1ull << 60, 1ull << 60), PS_SEEN_NEW);
     ck_assert_int_eq(look(7, (1ull << 60) - 1), PS_SEEN_TAKEN);
-    ck_assert_int_eq(look(7, (1ull << 60) + WINDOW), PS_SEEN_BUSY);
+    ck_assert_int_eq(look(7, (1ull << 60) + 1 + WINDOW), PS_SEEN_BUSY);
+}
+END_TEST
+
+/* Only what makes a record leaves a trace, so that a log gives the same state. */
+START_TEST(looking_acknowledges_nothing)
+{
+    fresh();
+    ck_assert_int_eq(look_and_take(7, 0), PS_SEEN_NEW);
+    ck_assert_int_eq(look_acked(7, WINDOW + 1, 9), PS_SEEN_NEW);
+    ck_assert_int_eq(look(7, 5), PS_SEEN_NEW);
+    ck_assert_int_eq(look(7, WINDOW + 1), PS_SEEN_BUSY);
 }
 END_TEST
 
@@ -286,8 +315,7 @@ START_TEST(a_finished_lease_is_taken_for_ever)
     for (size_t i = 0; i < PS_ARRAY_LEN(done); i++) {
         ck_assert_int_eq(look(done[i], 0), PS_SEEN_TAKEN);
         ck_assert_int_eq(look(done[i], 1ull << 40), PS_SEEN_TAKEN);
-        /* A late copy makes no stream again. */
-        ps_seen_acked(&seen, &(struct ps_seen_item){.stream = done[i]}, 5);
+        ck_assert_int_eq(look_acked(done[i], 7, 5), PS_SEEN_TAKEN);
     }
     ck_assert_int_eq(look(1, 0), PS_SEEN_NEW);
     ck_assert_int_eq(look(5, 1), PS_SEEN_NEW);
@@ -327,6 +355,7 @@ static const struct {
     {"a fragment beyond the last", {.stream = 1, .fragment = 1, .n_fragments = 1}},
     {"too many fragments",         {.stream = 1, .n_fragments = PS_FRAGMENTS_MAX + 1}},
     {"a sequence near the end",    {.stream = 1, .sequence = UINT64_MAX, .n_fragments = 1}},
+    {"acknowledged and sent",      {.stream = 1, .sequence = 4, .n_fragments = 1, .acked_below = 5}},
     {"the first absurd sequence",  {.stream = 1, .sequence = PS_SEEN_SEQUENCES_MAX, .n_fragments = 1}},
 };
 /* clang-format on */
@@ -376,8 +405,9 @@ START_TEST(a_session_has_a_few_streams_and_leaves_room_for_the_others)
     }
     item.stream = 100;
     ck_assert_int_eq(ps_seen_look(&seen, &item), PS_SEEN_BUSY);
-    ps_seen_acked(&seen, &item, 5); /* Nor by the back door. */
-    ck_assert_int_eq(ps_seen_look(&seen, &item), PS_SEEN_BUSY);
+    item.sequence = 5;
+    item.acked_below = 5;
+    ck_assert_int_eq(ps_seen_look(&seen, &item), PS_SEEN_BUSY); /* Nor by the back door. */
     item.owner = 4;
     ck_assert_int_eq(ps_seen_look(&seen, &item), PS_SEEN_NEW);
     item = (struct ps_seen_item){.stream = 1, .sequence = 1, .n_fragments = 1, .owner = 4};
@@ -395,6 +425,7 @@ Suite *suite_seen_core(void)
     tcase_add_test(tcase, nothing_is_taken_twice_and_nothing_refused_that_fits);
     tcase_add_test(tcase, the_window_moves_with_its_lowest_gap);
     tcase_add_test(tcase, a_new_holder_may_start_far_above_the_window);
+    tcase_add_test(tcase, looking_acknowledges_nothing);
     tcase_add_test(tcase, a_finished_lease_is_taken_for_ever);
     tcase_add_test(tcase, too_many_ranges_change_nothing);
     tcase_add_loop_test(tcase, contradictions_are_bad, 0, PS_ARRAY_LEN(lies));

@@ -30,12 +30,16 @@ static uint64_t open_list(uint64_t version, uint32_t first, uint32_t n)
 /* A slot of ours in epoch 4 with sessions 3, 5 and 9, everything committed and applied. */
 static void fresh(void)
 {
+    uint64_t position = 0;
     memset(streams, 0, sizeof(streams));
     ps_slot_init(&slot, 7, streams);
-    ps_slot_place(&slot, true, EPOCH);
-    ck_assert_uint_eq(open_list(1, 0, 3), 1);
+    ck_assert(ps_slot_propose_epoch(&slot, true, EPOCH, &position));
+    ck_assert_uint_eq(position, 1);
     ps_slot_commit(&slot, 1);
     ps_slot_applied(&slot, 1);
+    ck_assert_uint_eq(open_list(1, 0, 3), 2);
+    ps_slot_commit(&slot, 2);
+    ps_slot_applied(&slot, 2);
 }
 
 static struct ps_proposal push_of(uint64_t session, uint64_t stream, uint64_t sequence)
@@ -93,9 +97,10 @@ static const struct {
     {"an older epoch",                            3, 3, EPOCH - 1, 0,         0, PS_ERR_NOT_PRIMARY},
     {"a newer epoch: our placement lags",         3, 3, EPOCH + 1, 0,         0, PS_ERR_NOT_PRIMARY},
     {"a wrong epoch is said before a closed one", 4, 4, EPOCH - 1, 0,         0, PS_ERR_NOT_PRIMARY},
-    {"told of the record that we have",           3, 3, EPOCH,     EPOCH,     1, PS_OK},
-    {"told of a record that we do not have",      3, 3, EPOCH,     EPOCH,     2, PS_ERR_LOST},
-    {"told of a record of an epoch before",       3, 3, EPOCH,     EPOCH - 1, 9, PS_OK},
+    {"told of the record that we have",           3, 3, EPOCH,     EPOCH,     2, PS_OK},
+    {"told of a record that we do not have",      3, 3, EPOCH,     EPOCH,     3, PS_ERR_LOST},
+    {"told of a record of an epoch before",       3, 3, EPOCH,     EPOCH - 1, 1, PS_ERR_LOST},
+    {"told of nothing of an epoch before",        3, 3, EPOCH,     EPOCH - 1, 0, PS_OK},
 };
 /* clang-format on */
 
@@ -115,21 +120,90 @@ START_TEST(a_claim_is_judged)
                                            : decision.status == claims[_i].want,
                   "%s", claims[_i].name);
     if (claims[_i].want != PS_OK) { /* A refusal takes nothing. */
-        ASSERT_PROPOSED(push(3, 100, 0), 2);
+        ASSERT_PROPOSED(push(3, 100, 0), 3);
     }
 }
 END_TEST
 
+static bool place(bool primary, uint64_t epoch)
+{
+    uint64_t position = 0;
+    bool proposed = ps_slot_propose_epoch(&slot, primary, epoch, &position);
+    ck_assert(!proposed || position == slot.appended);
+    return proposed;
+}
+
 START_TEST(a_slot_of_another_server_answers_nobody)
 {
     fresh();
-    ps_slot_place(&slot, false, EPOCH + 1);
+    ck_assert(!place(false, EPOCH + 1));
     ASSERT_REFUSED(push(3, 100, 0), PS_ERR_NOT_PRIMARY);
-    ps_slot_place(&slot, true, EPOCH); /* Old news. */
+    ck_assert(!place(true, EPOCH)); /* Old news. */
     ASSERT_REFUSED(push(3, 100, 0), PS_ERR_NOT_PRIMARY);
     ck_assert_uint_eq(slot.epoch, EPOCH + 1);
-    ps_slot_place(&slot, true, EPOCH + 2);
+    ck_assert(place(true, EPOCH + 2));
     ASSERT_REFUSED(push(3, 100, 0), PS_ERR_NOT_PRIMARY); /* It asks in the old epoch. */
+}
+END_TEST
+
+static struct ps_proposal in_epoch(struct ps_proposal push, uint64_t epoch)
+{
+    push.claim.epoch = epoch;
+    return push;
+}
+
+/* The epoch is in the log before it is acted on. */
+START_TEST(nobody_is_served_in_an_epoch_that_is_not_applied)
+{
+    fresh();
+    ck_assert(place(true, EPOCH + 1));
+    ck_assert(!place(true, EPOCH + 1)); /* Said again. */
+    struct ps_proposal first = in_epoch(push_of(3, 100, 0), EPOCH + 1);
+    ASSERT_REFUSED(ps_slot_propose_push(&slot, &first), PS_ERR_NOT_PRIMARY);
+    ASSERT_REFUSED(push(3, 100, 0), PS_ERR_NOT_PRIMARY);
+    ps_slot_commit(&slot, 3);
+    ASSERT_REFUSED(ps_slot_propose_push(&slot, &first), PS_ERR_NOT_PRIMARY);
+    ps_slot_applied(&slot, 3);
+    ASSERT_PROPOSED(ps_slot_propose_push(&slot, &first), 4);
+}
+END_TEST
+
+/* Records 1, 2 in epoch 4; 3 to 5 in epoch 6; 6 in epoch 9. */
+START_TEST(below_is_who_has_fewer_records_of_epochs_up_to_it)
+{
+    fresh();
+    ck_assert(place(true, 6));
+    ck_assert_uint_eq(open_list(2, 0, 3), 4);
+    ck_assert_uint_eq(open_list(3, 0, 3), 5);
+    ck_assert(place(true, 9));
+    static const struct {
+        uint64_t epoch, position;
+        bool below;
+    } rows[] = {{0, 0, false}, {3, 1, true},  {4, 2, false},  {4, 3, true},  {5, 2, false},
+                {5, 3, true},  {6, 5, false}, {6, 6, true},   {8, 5, false}, {8, 6, true},
+                {9, 6, false}, {9, 7, true},  {12, 6, false}, {12, 7, true}, {1, 0, false}};
+    for (size_t i = 0; i < PS_ARRAY_LEN(rows); i++) {
+        ck_assert_msg(ps_slot_below(&slot, rows[i].epoch, rows[i].position) == rows[i].below,
+                      "row %zu", i);
+    }
+}
+END_TEST
+
+/* More epochs than the list has: who was told of a record is never said to have lost it. */
+START_TEST(epochs_that_are_merged_accuse_nobody)
+{
+    fresh();
+    uint32_t n = 3 * PS_SLOT_EPOCHS_MAX;
+    for (uint64_t i = 1; i <= n; i++) {
+        ck_assert(place(true, EPOCH + i));
+        ck_assert_uint_eq(slot.appended, 2 + i);
+        for (uint64_t k = 0; k <= i; k++) {
+            ck_assert(!ps_slot_below(&slot, EPOCH + k, 2 + k));
+            bool kept = k + PS_SLOT_EPOCHS_MAX - 1 > i;
+            ck_assert(!kept || ps_slot_below(&slot, EPOCH + k, 2 + k + 1));
+        }
+    }
+    ck_assert_uint_eq(slot.n_epochs, PS_SLOT_EPOCHS_MAX);
 }
 END_TEST
 
@@ -137,12 +211,12 @@ START_TEST(only_a_newer_list_of_sessions_counts)
 {
     fresh();
     ck_assert_uint_eq(open_list(1, 1, 2), 0);
-    ASSERT_PROPOSED(push(3, 100, 0), 2);
-    ck_assert_uint_eq(open_list(7, 1, 2), 3); /* Without session 3. */
+    ASSERT_PROPOSED(push(3, 100, 0), 3);
+    ck_assert_uint_eq(open_list(7, 1, 2), 4); /* Without session 3. */
     ASSERT_REFUSED(push(3, 100, 1), PS_ERR_FENCED);
     ck_assert_uint_eq(open_list(6, 0, 3), 0); /* A late list revives nobody. */
     ASSERT_REFUSED(push(3, 100, 1), PS_ERR_FENCED);
-    ASSERT_PROPOSED(push(5, 100, 1), 4);
+    ASSERT_PROPOSED(push(5, 100, 1), 5);
 }
 END_TEST
 
@@ -150,34 +224,34 @@ END_TEST
 START_TEST(nothing_slips_in_behind_a_close)
 {
     fresh();
-    ck_assert_uint_eq(open_list(2, 0, 0), 2);
-    ck_assert_uint_eq(slot.committed, 1);
+    ck_assert_uint_eq(open_list(2, 0, 0), 3);
+    ck_assert_uint_eq(slot.committed, 2);
     ASSERT_REFUSED(push(3, 100, 0), PS_ERR_FENCED);
-    ck_assert_uint_eq(slot.appended, 2);
+    ck_assert_uint_eq(slot.appended, 3);
 }
 END_TEST
 
 START_TEST(a_repeat_waits_for_the_end_of_the_log)
 {
     fresh();
-    ASSERT_PROPOSED(push(3, 100, 0), 2);
-    ASSERT_PROPOSED(push(5, 200, 0), 3);
-    ASSERT_WAITS(push(3, 100, 0), 3); /* Its first copy is at 2, uncommitted. */
-    ck_assert_uint_eq(slot.appended, 3);
-    ps_slot_commit(&slot, 3);
-    ps_slot_applied(&slot, 2);
+    ASSERT_PROPOSED(push(3, 100, 0), 3);
+    ASSERT_PROPOSED(push(5, 200, 0), 4);
+    ASSERT_WAITS(push(3, 100, 0), 4); /* Its first copy is at 2, uncommitted. */
+    ck_assert_uint_eq(slot.appended, 4);
+    ps_slot_commit(&slot, 4);
     ps_slot_applied(&slot, 3);
-    ASSERT_WAITS(push(3, 100, 0), 3);
+    ps_slot_applied(&slot, 4);
+    ASSERT_WAITS(push(3, 100, 0), 4);
 }
 END_TEST
 
 START_TEST(a_lease_passes_with_what_it_has_done)
 {
     fresh();
-    ASSERT_PROPOSED(push(3, 100, 0), 2);
-    ASSERT_PROPOSED(push(3, 100, 1), 3);
-    ASSERT_WAITS(push(5, 100, 1), 3); /* The next holder starts at the last unit reported. */
-    ASSERT_PROPOSED(push(5, 100, 2), 4);
+    ASSERT_PROPOSED(push(3, 100, 0), 3);
+    ASSERT_PROPOSED(push(3, 100, 1), 4);
+    ASSERT_WAITS(push(5, 100, 1), 4); /* The next holder starts at the last unit reported. */
+    ASSERT_PROPOSED(push(5, 100, 2), 5);
 }
 END_TEST
 
@@ -185,9 +259,9 @@ START_TEST(a_closed_sessions_own_stream_takes_no_room)
 {
     fresh();
     uint64_t own = PS_SEEN_SESSION_STREAM(3);
-    ASSERT_PROPOSED(push(3, own, 0), 2);
-    ASSERT_PROPOSED(push(3, 100, 0), 3);
-    ck_assert_uint_eq(open_list(2, 1, 2), 4);
+    ASSERT_PROPOSED(push(3, own, 0), 3);
+    ASSERT_PROPOSED(push(3, 100, 0), 4);
+    ck_assert_uint_eq(open_list(2, 1, 2), 5);
     uint32_t n_streams = 0;
     for (uint32_t i = 0; i < PS_SEEN_STREAMS_MAX; i++) {
         ck_assert_uint_ne(streams[i].key, own);
@@ -204,13 +278,13 @@ START_TEST(finished_leases_are_taken_by_version)
     struct ps_record_finish finish = {.version = 5, .ranges = ranges, .n_ranges = 1};
     uint64_t position = 0;
     ck_assert(ps_slot_propose_finish(&slot, &finish, &position));
-    ck_assert_uint_eq(position, 2);
+    ck_assert_uint_eq(position, 3);
     ck_assert(!ps_slot_propose_finish(&slot, &finish, &position));
-    ASSERT_WAITS(push(3, 100, 77), 2); /* A late copy: already applied, for ever. */
+    ASSERT_WAITS(push(3, 100, 77), 3); /* A late copy: already applied, for ever. */
     finish.version = 4;
     finish.n_ranges = 0;
     ck_assert(!ps_slot_propose_finish(&slot, &finish, &position));
-    ASSERT_WAITS(push(3, 101, 0), 2);
+    ASSERT_WAITS(push(3, 101, 0), 3);
 }
 END_TEST
 
@@ -218,15 +292,15 @@ START_TEST(more_acknowledged_than_sent_is_refused)
 {
     fresh();
     struct ps_proposal proposal = push_of(3, 100, 4);
-    proposal.acked_below = 5;
+    proposal.item.acked_below = 5;
     ASSERT_REFUSED(ps_slot_propose_push(&slot, &proposal), PS_ERR_INVALID);
-    proposal.acked_below = 4;
-    ASSERT_PROPOSED(ps_slot_propose_push(&slot, &proposal), 2);
-    ASSERT_WAITS(push(3, 100, 3), 2);
+    proposal.item.acked_below = 4;
+    ASSERT_PROPOSED(ps_slot_propose_push(&slot, &proposal), 3);
+    ASSERT_WAITS(push(3, 100, 3), 3);
     proposal = push_of(3, 100, UINT64_MAX);
-    proposal.acked_below = UINT64_MAX;
+    proposal.item.acked_below = UINT64_MAX;
     ASSERT_REFUSED(ps_slot_propose_push(&slot, &proposal), PS_ERR_INVALID);
-    ASSERT_PROPOSED(push(3, 100, 5), 3); /* Nothing was skipped. */
+    ASSERT_PROPOSED(push(3, 100, 5), 4); /* Nothing was skipped. */
 }
 END_TEST
 
@@ -234,13 +308,13 @@ START_TEST(without_room_nothing_is_taken)
 {
     fresh();
     struct ps_proposal proposal = push_of(3, 100, 0);
-    proposal.no_room = true;
-    ASSERT_REFUSED(ps_slot_propose_push(&slot, &proposal), PS_ERR_BUSY);
-    ck_assert_uint_eq(slot.appended, 1);
-    proposal.no_room = false;
-    ASSERT_PROPOSED(ps_slot_propose_push(&slot, &proposal), 2);
-    proposal.no_room = true;
-    ASSERT_WAITS(ps_slot_propose_push(&slot, &proposal), 2); /* A repeat needs none. */
+    proposal.room = PS_ERR_NO_SPACE;
+    ASSERT_REFUSED(ps_slot_propose_push(&slot, &proposal), PS_ERR_NO_SPACE);
+    ck_assert_uint_eq(slot.appended, 2);
+    proposal.room = PS_OK;
+    ASSERT_PROPOSED(ps_slot_propose_push(&slot, &proposal), 3);
+    proposal.room = PS_ERR_BUSY;
+    ASSERT_WAITS(ps_slot_propose_push(&slot, &proposal), 3); /* A repeat needs none. */
 }
 END_TEST
 
@@ -251,7 +325,7 @@ START_TEST(beyond_the_window_is_busy_and_nonsense_invalid)
     struct ps_proposal proposal = push_of(3, 100, 0);
     proposal.item.fragment = 1;
     ASSERT_REFUSED(ps_slot_propose_push(&slot, &proposal), PS_ERR_INVALID);
-    ck_assert_uint_eq(slot.appended, 1);
+    ck_assert_uint_eq(slot.appended, 2);
 }
 END_TEST
 
@@ -276,30 +350,30 @@ START_TEST(a_staged_unit_is_not_taken_before_its_step_is_closed)
 {
     fresh();
     struct ps_proposal first = stage_of(3, 100, 0, 0);
-    ASSERT_PROPOSED(ps_slot_propose_push(&slot, &first), 2);
+    ASSERT_PROPOSED(ps_slot_propose_push(&slot, &first), 3);
     struct ps_proposal again = first;
     again.staged_already = true;
-    ASSERT_WAITS(ps_slot_propose_push(&slot, &again), 2);
+    ASSERT_WAITS(ps_slot_propose_push(&slot, &again), 3);
     /* Another session that got the lease stages for itself: rule 7b. */
     struct ps_proposal other = stage_of(5, 100, 0, 0);
-    ASSERT_PROPOSED(ps_slot_propose_push(&slot, &other), 3);
+    ASSERT_PROPOSED(ps_slot_propose_push(&slot, &other), 4);
     struct ps_close_entry entries[] = {{.session = 5, .lease = 100, .unit = 0, .rows = 8}};
-    ck_assert_uint_eq(close_step(0, entries, 1), 4);
+    ck_assert_uint_eq(close_step(0, entries, 1), 5);
     other.step = 1;
-    ASSERT_WAITS(ps_slot_propose_push(&slot, &other), 4); /* Applied: a repeat for ever. */
+    ASSERT_WAITS(ps_slot_propose_push(&slot, &other), 5); /* Applied: a repeat for ever. */
 }
 END_TEST
 
 START_TEST(a_push_for_a_closed_step_is_late_and_unseen)
 {
     fresh();
-    ck_assert_uint_eq(close_step(0, NULL, 0), 2);
+    ck_assert_uint_eq(close_step(0, NULL, 0), 3);
     struct ps_proposal late = stage_of(3, 100, 0, 0);
     ASSERT_REFUSED(ps_slot_propose_push(&slot, &late), PS_ERR_LATE);
     late.staged_already = true;
     ASSERT_REFUSED(ps_slot_propose_push(&slot, &late), PS_ERR_LATE);
     late = stage_of(3, 100, 0, 1);
-    ASSERT_PROPOSED(ps_slot_propose_push(&slot, &late), 3);
+    ASSERT_PROPOSED(ps_slot_propose_push(&slot, &late), 4);
 }
 END_TEST
 
@@ -308,13 +382,12 @@ START_TEST(acknowledged_stages_are_not_taken_for_applied)
 {
     fresh();
     struct ps_proposal dropped = stage_of(3, 100, 0, 0);
-    ASSERT_PROPOSED(ps_slot_propose_push(&slot, &dropped), 2);
+    ASSERT_PROPOSED(ps_slot_propose_push(&slot, &dropped), 3);
     struct ps_proposal next = stage_of(3, 100, 1, 0);
-    next.acked_below = 1;
-    ASSERT_PROPOSED(ps_slot_propose_push(&slot, &next), 3);
-    ck_assert_uint_eq(close_step(0, NULL, 0), 4);
+    ASSERT_PROPOSED(ps_slot_propose_push(&slot, &next), 4);
+    ck_assert_uint_eq(close_step(0, NULL, 0), 5);
     dropped.step = 1;
-    ASSERT_PROPOSED(ps_slot_propose_push(&slot, &dropped), 5);
+    ASSERT_PROPOSED(ps_slot_propose_push(&slot, &dropped), 6);
 }
 END_TEST
 
@@ -323,12 +396,12 @@ START_TEST(a_step_is_closed_once_and_in_order)
     fresh();
     struct ps_close_entry entries[] = {{.session = 3, .lease = 100, .unit = 0, .rows = 1},
                                        {.session = 3, .lease = 0, .unit = 0, .rows = 0}};
-    ck_assert_uint_eq(close_step(4, entries, 2), 2);
+    ck_assert_uint_eq(close_step(4, entries, 2), 3);
     ck_assert_uint_eq(slot.closed_steps, 5);
     ck_assert_uint_eq(close_step(4, entries, 2), 0);
     ck_assert_uint_eq(close_step(3, entries, 2), 0);
-    ck_assert_uint_eq(close_step(5, entries, 2), 3); /* Units of before change nothing. */
-    ASSERT_WAITS(push(3, 100, 0), 3);
+    ck_assert_uint_eq(close_step(5, entries, 2), 4); /* Units of before change nothing. */
+    ASSERT_WAITS(push(3, 100, 0), 4);
 }
 END_TEST
 
@@ -336,9 +409,9 @@ START_TEST(a_step_may_be_closed_before_its_push_arrives)
 {
     fresh();
     struct ps_close_entry entries[] = {{.session = 3, .lease = 100, .unit = 0, .rows = 1}};
-    ck_assert_uint_eq(close_step(0, entries, 1), 2);
+    ck_assert_uint_eq(close_step(0, entries, 1), 3);
     struct ps_proposal behind = stage_of(3, 100, 0, 0);
-    ASSERT_WAITS(ps_slot_propose_push(&slot, &behind), 2); /* The unit is on the list: taken. */
+    ASSERT_WAITS(ps_slot_propose_push(&slot, &behind), 3); /* The unit is on the list: taken. */
     behind = stage_of(5, 200, 0, 0);
     ASSERT_REFUSED(ps_slot_propose_push(&slot, &behind), PS_ERR_LATE);
 }
@@ -349,27 +422,27 @@ END_TEST
 START_TEST(what_is_not_in_the_log_cannot_be_committed)
 {
     fresh();
-    ps_slot_commit(&slot, 2); /* Must abort. */
+    ps_slot_commit(&slot, 3); /* Must abort. */
 }
 END_TEST
 
 START_TEST(what_is_not_committed_cannot_be_applied)
 {
     fresh();
-    ASSERT_PROPOSED(push(3, 100, 0), 2);
-    ps_slot_applied(&slot, 2); /* Must abort. */
+    ASSERT_PROPOSED(push(3, 100, 0), 3);
+    ps_slot_applied(&slot, 3); /* Must abort. */
 }
 END_TEST
 
 START_TEST(records_are_applied_in_the_order_of_the_log)
 {
     fresh();
-    ASSERT_PROPOSED(push(3, 100, 0), 2);
-    ASSERT_PROPOSED(push(3, 100, 1), 3);
-    ps_slot_commit(&slot, 3);
-    ps_slot_commit(&slot, 2); /* Late and harmless. */
-    ck_assert_uint_eq(slot.committed, 3);
-    ps_slot_applied(&slot, 3); /* Must abort. */
+    ASSERT_PROPOSED(push(3, 100, 0), 3);
+    ASSERT_PROPOSED(push(3, 100, 1), 4);
+    ps_slot_commit(&slot, 4);
+    ps_slot_commit(&slot, 3); /* Late and harmless. */
+    ck_assert_uint_eq(slot.committed, 4);
+    ps_slot_applied(&slot, 4); /* Must abort. */
 }
 END_TEST
 
@@ -380,6 +453,9 @@ Suite *suite_slot_core(void)
     tcase_set_timeout(tcase, 30);
     tcase_add_loop_test(tcase, a_claim_is_judged, 0, PS_ARRAY_LEN(claims));
     tcase_add_test(tcase, a_slot_of_another_server_answers_nobody);
+    tcase_add_test(tcase, nobody_is_served_in_an_epoch_that_is_not_applied);
+    tcase_add_test(tcase, below_is_who_has_fewer_records_of_epochs_up_to_it);
+    tcase_add_test(tcase, epochs_that_are_merged_accuse_nobody);
     tcase_add_test(tcase, only_a_newer_list_of_sessions_counts);
     tcase_add_test(tcase, nothing_slips_in_behind_a_close);
     tcase_add_test(tcase, a_repeat_waits_for_the_end_of_the_log);

@@ -63,7 +63,7 @@ static void write_block(uint32_t block)
 {
     struct ps_page *out = NULL;
     const struct ps_page *in = NULL;
-    ck_assert_int_eq(ps_dense_begin_write(dense, block, &out, &in), PS_OK);
+    ck_assert_int_eq(ps_dense_begin_write(dense, block, PS_PAGE_WITHIN, &out, &in), PS_OK);
     for (uint32_t i = 0; i < in->n; i++) {
         out->weights[i] = in->weights[i] + 1.0f;
     }
@@ -437,7 +437,7 @@ START_TEST(a_write_without_memory_for_the_twin_succeeds_when_readers_are_gone)
         struct ps_page *out = NULL;
         const struct ps_page *in = NULL;
         atomic_store(&mem.fail_after, fail_at);
-        ck_assert_int_eq(ps_dense_begin_write(dense, 0, &out, &in), PS_ERR_NOMEM);
+        ck_assert_int_eq(ps_dense_begin_write(dense, 0, PS_PAGE_WITHIN, &out, &in), PS_ERR_NOMEM);
         ck_assert_ptr_null(out);
         check_block(0, 0);
         ps_page_unref(pulled, PS_PAGE_PULL);
@@ -446,6 +446,106 @@ START_TEST(a_write_without_memory_for_the_twin_succeeds_when_readers_are_gone)
         check_block(0, 1);
         destroy_table();
     }
+}
+END_TEST
+
+/* Records of a log that is late: many are reserved before the first is applied. */
+START_TEST(twins_of_many_records_are_as_many_as_their_claims)
+{
+    enum {
+        IN_FLIGHT = 5,
+        ROUNDS = 40
+    };
+    make_table(STATE);
+    uint64_t most = 0;
+    uint32_t n_claimed = 0;
+    bool claims[ROUNDS] = {false};
+    struct ps_page *pulled = NULL;
+    for (uint32_t i = 0; i < ROUNDS + IN_FLIGHT; i++) {
+        if (i < ROUNDS) {
+            pulled = pulled != NULL ? pulled : ps_dense_borrow(dense, 0, PS_PAGE_PULL);
+            ck_assert_int_eq(ps_dense_reserve(dense, 0, PS_PAGE_WITHIN, &claims[i]), PS_OK);
+            n_claimed += claims[i];
+        }
+        if (i >= IN_FLIGHT) {
+            write_block(0);
+            if (claims[i - IN_FLIGHT]) {
+                ps_dense_release(dense);
+            }
+            ck_assert_uint_le(dense->n_reserved, IN_FLIGHT);
+        }
+        if (i % 3 == 2 && pulled != NULL) {
+            ps_page_unref(pulled, PS_PAGE_PULL);
+            pulled = NULL;
+        }
+        most = bytes_used() > most ? bytes_used() : most;
+    }
+    if (pulled != NULL) {
+        ps_page_unref(pulled, PS_PAGE_PULL);
+    }
+    ck_assert_uint_gt(n_claimed, 0);
+    ck_assert_uint_eq(dense->n_reserved, 0);
+    ck_assert_uint_eq(dense->n_promised, 0);
+    ck_assert_uint_eq(ps_dense_page(dense, 0)->t, ROUNDS);
+    /* Twins in flight, the borrowed page, spare ones, and pages' own heads. */
+    uint64_t page = BLOCK_FLOATS * (1 + STATE) * sizeof(float);
+    ck_assert_uint_le(most, (N_BLOCKS + IN_FLIGHT + 2 + PS_PAGES_SPARE_MAX) * page * 5 / 4);
+    destroy_table();
+}
+END_TEST
+
+/* What was reserved without state does not do when a snapshot has come: one goes beyond. */
+START_TEST(a_page_lent_between_reserve_and_update_goes_beyond_the_budget)
+{
+    make_table(STATE);
+    bool claimed = false;
+    struct ps_page *pulled = ps_dense_borrow(dense, 0, PS_PAGE_PULL);
+    ck_assert_int_eq(ps_dense_reserve(dense, 0, PS_PAGE_WITHIN, &claimed), PS_OK);
+    ck_assert(claimed);
+    struct ps_page *saved = ps_dense_borrow(dense, 0, PS_PAGE_SNAPSHOT);
+    mem.limit[PS_MEM_PAGES] = bytes_used();
+    struct ps_page *out = NULL;
+    const struct ps_page *in = NULL;
+    ck_assert_int_eq(ps_dense_begin_write(dense, 0, PS_PAGE_WITHIN, &out, &in), PS_ERR_NOMEM);
+    ck_assert_int_eq(ps_dense_begin_write(dense, 0, PS_PAGE_BEYOND, &out, &in), PS_OK);
+    ck_assert_ptr_nonnull(out->state);
+    ck_assert_ptr_nonnull(saved->state);
+    ps_dense_end_write(dense, 0, out);
+    ps_dense_release(dense);
+    ck_assert_uint_eq(dense->n_reserved, 0);
+    ps_page_unref(pulled, PS_PAGE_PULL);
+    ps_page_unref(saved, PS_PAGE_SNAPSHOT);
+    destroy_table();
+}
+END_TEST
+
+START_TEST(a_block_is_put_back_as_it_was_saved)
+{
+    make_table(STATE);
+    write_block(5);
+    write_block(5);
+    const struct ps_page *page = ps_dense_page(dense, 5);
+    ck_assert_uint_eq(page->n, 7);
+    float weights[7];
+    float state[STATE * 7];
+    memcpy(weights, page->weights, sizeof(weights));
+    memcpy(state, page->state, sizeof(state));
+    struct ps_dense_saved saved = {.weights = weights,
+                                   .state = state,
+                                   .n = 7,
+                                   .version = page->version,
+                                   .t = page->t,
+                                   .power = {page->power[0], page->power[1]}};
+    destroy_table();
+    make_table(STATE);
+    ck_assert_int_eq(ps_dense_put(dense, 5, &saved), PS_OK);
+    page = ps_dense_page(dense, 5);
+    ck_assert_mem_eq(page->weights, weights, sizeof(weights));
+    ck_assert_mem_eq(page->state, state, sizeof(state));
+    ck_assert_uint_eq(page->version, 2);
+    ck_assert_uint_eq(page->t, 2);
+    ck_assert(page->power[0] == saved.power[0] && page->power[1] == saved.power[1]);
+    destroy_table();
 }
 END_TEST
 
@@ -526,6 +626,9 @@ static Suite *suite_dense(void)
     tcase_add_loop_test(tcase, other_threads_may_give_pages_back_while_the_lane_writes, 0, 2);
     tcase_add_test(tcase, every_refused_allocation_leaves_the_table_as_it_was);
     tcase_add_test(tcase, a_write_without_memory_for_the_twin_succeeds_when_readers_are_gone);
+    tcase_add_test(tcase, twins_of_many_records_are_as_many_as_their_claims);
+    tcase_add_test(tcase, a_page_lent_between_reserve_and_update_goes_beyond_the_budget);
+    tcase_add_test(tcase, a_block_is_put_back_as_it_was_saved);
     tcase_add_test(tcase, a_budget_bounds_the_pages_of_a_table);
     tcase_add_test(tcase, a_table_without_optimizer_state_works_the_same);
     tcase_add_test(tcase, specs_that_contradict_themselves_are_refused);
