@@ -72,7 +72,8 @@ void coord_peer_claim(struct ps_coord *coord, uint32_t member)
 /* ---- Log and metrics ----------------------------------------------------------------------- */
 
 static const char *const kind_words[] = {"none", "worker", "reader", "server"};
-static const char *const state_words[] = {"none", "waiting", "running", "done", "lost", "stopped"};
+static const char *const state_words[] = {"none", "waiting", "running",  "done",
+                                          "lost", "stopped", "restoring"};
 
 static void log_member(struct ps_coord *coord, uint32_t member)
 {
@@ -119,6 +120,19 @@ static void observe(struct ps_coord *coord)
 
 /* ---- Flush --------------------------------------------------------------------------------- */
 
+static void lose_store(struct ps_coord *coord, const struct ps_error *err)
+{
+    coord->store_lost = true;
+    ps_log(PS_LOG_ERROR, "coordinator.deposed", "term=%" PRIu64 " why=\"%s\"", coord->term,
+           err->text);
+    if (err->status == PS_ERR_IO && coord->options.failed != NULL) {
+        coord->failed = true;
+        coord->options.failed(coord->options.arg, err);
+        return;
+    }
+    ps_coord_core_stop(&coord->core, ps_exec_now_ms(coord->options.exec), err->text);
+}
+
 /*
  * A change that cannot be made durable must never be told: the job ends. Without memory nobody is
  * told anything for now, and the next tick tries again. @return whether all that is known may be
@@ -127,7 +141,7 @@ static void observe(struct ps_coord *coord)
 static bool write_changes(struct ps_coord *coord)
 {
     if (!(coord->core.dirty || coord->to_prove) || coord->store_lost) {
-        return true;
+        return !coord->failed;
     }
     struct ps_error err;
     enum ps_status status = coord_store(coord, &err);
@@ -139,23 +153,47 @@ static bool write_changes(struct ps_coord *coord)
     if (status == PS_ERR_NOMEM && !coord->core.dirty) {
         return true; /* Nothing is to be written; the proof comes with the next flush. */
     }
-    if (status == PS_ERR_NOMEM) {
+    if (status == PS_ERR_NOMEM || status == PS_ERR_NO_SPACE) {
         ps_log(PS_LOG_WARN, "coordinator.waits", "why=\"%s\"", err.text);
         return false;
     }
-    coord->store_lost = true;
-    ps_log(PS_LOG_ERROR, "coordinator.deposed", "term=%" PRIu64 " why=\"%s\"", coord->term,
-           err.text);
-    ps_coord_core_stop(&coord->core, ps_exec_now_ms(coord->options.exec), err.text);
-    return true;
+    lose_store(coord, &err);
+    return !coord->failed;
+}
+
+/*
+ * Rule 5b: once a second a coordinator looks whether the store is still its own, so that one which
+ * was followed and has nothing to write does not keep its members for ever.
+ */
+static void prove(struct ps_coord *coord, uint64_t now_ms)
+{
+    struct ps_store_stamp stamp;
+    struct ps_error err;
+    if (coord->store_lost || now_ms - coord->stamp_ms < PS_COORD_PROVE_MS) {
+        return;
+    }
+    coord->stamp_ms = now_ms;
+    enum ps_status status = ps_store_stamp(coord->options.store, &stamp, &err);
+    if (status == PS_OK) {
+        status = ps_store_is(&stamp, &coord->stamp, &err);
+    }
+    if (status != PS_OK && status != PS_ERR_NOMEM) {
+        lose_store(coord, &err);
+    }
 }
 
 static void flush_now(struct ps_coord *coord)
 {
-    if (write_changes(coord)) {
-        observe(coord);
-        coord_calls_answer(coord);
-        coord_attends_tell(coord);
+    coord_cuts_work(coord);
+    if (!write_changes(coord)) {
+        return;
+    }
+    coord_cuts_told(coord);
+    observe(coord);
+    coord_calls_answer(coord);
+    coord_attends_tell(coord);
+    if (coord->to_keep && !coord->store_lost && !ps_coord_cut_under_way(&coord->core.cut)) {
+        coord_cuts_keep(coord);
     }
 }
 
@@ -183,6 +221,7 @@ static void run_tick(struct ps_timer *timer)
     ps_timer_start(coord->options.exec, &coord->tick, coord->core.options.tick_ms);
     coord_calls_keep_alive(coord, now_ms);
     ps_coord_core_tick(&coord->core, now_ms);
+    prove(coord, now_ms);
     coord_changed(coord);
 }
 
@@ -205,9 +244,54 @@ static void init(struct ps_coord *coord, const struct ps_coord_options *options)
     coord->options = *options;
     coord->flush.run = run_flush;
     ps_timer_init(&coord->tick, run_tick);
+    coord_cuts_init(coord);
     ps_list_init(&coord->parked);
     ps_list_init(&coord->attends);
     coord->seen_state = PS_COORD_WAITING;
+}
+
+/* What there is already: in the store, or in a snapshot. */
+static enum ps_status begin(struct ps_coord *coord, struct ps_error *err)
+{
+    bool resumed = false;
+    enum ps_status status = coord_resume(coord, &resumed, err);
+    if (status != PS_OK) {
+        return status;
+    }
+    coord_cuts_beyond(coord);
+    if (coord->options.restore_dir == NULL) {
+        return PS_OK;
+    }
+    if (resumed) {
+        ps_log(PS_LOG_WARN, "restore.ignored",
+               "dir=\"%s\" why=\"the data directory goes on where it was; psctl restore goes back, "
+               "a new data directory begins with the snapshot\"",
+               coord->options.restore_dir);
+        return PS_OK;
+    }
+    return coord_begin_with(coord, coord->options.restore_dir, err);
+}
+
+static void free_coord(struct ps_coord *coord)
+{
+    for (uint32_t i = 0; i < coord->core.catalogue_version; i++) {
+        ps_wire_unpacked_free(&coord->tables[i].definition->base);
+    }
+    if (coord->definition.job != NULL) {
+        ps_wire_unpacked_free(&coord->definition.job->base);
+    }
+    for (uint32_t i = 0; i < PS_COORD_MEMBERS_MAX; i++) {
+        ps_mem_free(coord->peers[i].rows);
+    }
+    for (uint32_t i = 0; i < coord->n_known; i++) {
+        ps_wire_unpacked_free(&coord->known[i]->base);
+    }
+    coord_resume_forget(coord);
+    coord_cut_forget(coord);
+    ps_mem_free(coord->definition.pool_memory);
+    ps_mem_free(coord->definition.losses);
+    ps_mem_free(coord->buffer);
+    ps_mem_free(coord);
 }
 
 enum ps_status ps_coord_create(const struct ps_coord_options *options, struct ps_coord **ret,
@@ -229,15 +313,22 @@ enum ps_status ps_coord_create(const struct ps_coord_options *options, struct ps
         .times = {.grace_ms = grace_ms,
                   .silence_ms = or_preset(options->silence_ms, PS_SILENCE_MS)},
         .tick_ms = tick_for(grace_ms),
+        .wait_ms = or_preset(options->wait_ms, PS_WAIT_SERVER_MS),
+        .snapshot_every_ms = options->snapshot_every_ms,
+        .cuts = options->keeper != NULL,
+        .lends_written = true,
         .plant = options->plant,
     };
     enum ps_status status = coord_take_term(coord, &core_options, err);
     if (status == PS_OK) {
         ps_coord_core_init(&coord->core, ps_exec_now_ms(options->exec), &core_options);
+        status = begin(coord, err);
+    }
+    if (status == PS_OK) {
         status = coord_store(coord, err); /* The compare-and-swap that wins the term. */
     }
     if (status != PS_OK) {
-        ps_mem_free(coord);
+        free_coord(coord);
         return status;
     }
     ps_timer_start(options->exec, &coord->tick, coord->core.options.tick_ms);
@@ -263,6 +354,7 @@ void ps_coord_stop(struct ps_coord *coord)
     flush_now(coord); /* What is known is still told. */
     coord->stopped = true;
     ps_timer_stop(coord->options.exec, &coord->tick);
+    ps_timer_stop(coord->options.exec, &coord->hold);
     coord_calls_stop(coord);
     coord_attends_close(coord);
 }
@@ -280,19 +372,7 @@ void ps_coord_destroy(struct ps_coord *coord)
     }
     PS_ASSERT(coord->stopped);
     PS_ASSERT(ps_coord_idle(coord));
-    for (uint32_t i = 0; i < coord->core.catalogue_version; i++) {
-        ps_wire_unpacked_free(&coord->tables[i].definition->base);
-    }
-    if (coord->definition.job != NULL) {
-        ps_wire_unpacked_free(&coord->definition.job->base);
-    }
-    for (uint32_t i = 0; i < PS_COORD_MEMBERS_MAX; i++) {
-        ps_mem_free(coord->peers[i].rows);
-    }
-    ps_mem_free(coord->definition.pool_memory);
-    ps_mem_free(coord->definition.losses);
-    ps_mem_free(coord->buffer);
-    ps_mem_free(coord);
+    free_coord(coord);
 }
 
 /* ---- For the server process around it ------------------------------------------------------ */

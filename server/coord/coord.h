@@ -17,12 +17,13 @@
 #include "base/id.h"
 #include "base/mem.h"
 #include "coord/coord_core.h"
+#include "coord/cuts.h"
 #include "coord/store.h"
 #include "obs/metric.h"
 #include "port/exec.h"
 #include "port/transport.h"
 
-#define PS_COORD_METHODS 9u /* Rows that ps_coord_methods writes. */
+#define PS_COORD_METHODS 11u /* Rows that ps_coord_methods writes. */
 
 struct ps_coord;
 struct Ps__V1__TableDefinition; /* Generated, coordinator.pb-c.h. */
@@ -41,6 +42,16 @@ struct ps_coord_options {
      * NULL: any is fine. */
     enum ps_status (*check_table)(const struct Ps__V1__TableDefinition *definition,
                                   uint64_t *ret_bytes, struct ps_error *err);
+    bool durable;                 /* Its servers log: what the store holds can be gone on with. */
+    uint32_t wait_ms;             /* For a server that is away; 0: PS_WAIT_SERVER_MS. */
+    struct ps_cut_keeper *keeper; /* Borrowed; NULL: no cuts. */
+    uint32_t snapshot_every_ms;   /* 0: only when asked. */
+    const char *restore_dir;      /* Begin with the newest cut of it, if the store holds nothing to
+                                   * go on with; NULL: do not. Borrowed until create returns. */
+    /** The store cannot be written any more: nothing is told from now on, and the process has to
+     * end and start again. On the executor, once. NULL: the job ends instead. */
+    void (*failed)(void *arg, const struct ps_error *err);
+    void *arg;
     enum ps_coord_plant plant;
 };
 
@@ -67,6 +78,10 @@ enum ps_coord_job_state ps_coord_job_state(const struct ps_coord *coord);
 const char *ps_coord_reason(const struct ps_coord *coord);
 struct ps_id ps_coord_cluster_id(const struct ps_coord *coord);
 uint64_t ps_coord_min_clock(const struct ps_coord *coord);
+/** Take a cut soon, as the RPC Snapshot does; nothing when one is under way or none can be. */
+void ps_coord_snapshot(struct ps_coord *coord);
+/** A cut is under way. */
+bool ps_coord_cutting(const struct ps_coord *coord);
 /** Sessions (workers and readers) that have not ended. */
 uint32_t ps_coord_sessions(const struct ps_coord *coord);
 

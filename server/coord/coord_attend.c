@@ -7,6 +7,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "coord/coord_impl.h"
@@ -64,6 +65,7 @@ static void report_worker(struct ps_coord *coord, uint32_t member,
         .staged_step = report->staged_step,
         .staged_unit = report->staged_unit,
         .staged_rows = report->staged_rows,
+        .held = report->held,
     };
     ps_coord_core_progress(&coord->core, ps_exec_now_ms(coord->options.exec), member, &progress);
 }
@@ -96,6 +98,30 @@ static void report_rows(struct ps_coord *coord, struct coord_peer *peer,
     }
 }
 
+static void take_lines(const Ps__V1__ServerReport *report, struct ps_coord_line *lines,
+                       struct ps_coord_acks *acks)
+{
+    acks->lines = lines;
+    for (size_t i = 0; i < report->n_positions && acks->n_lines < PS_SLOTS; i++) {
+        const Ps__V1__SlotPosition *from = report->positions[i];
+        if (from->slot < PS_SLOTS) {
+            lines[acks->n_lines++] =
+                (struct ps_coord_line){from->slot, {from->epoch, from->position}};
+        }
+    }
+}
+
+static void take_written(const Ps__V1__CutWritten *from, struct ps_coord_cut_report *to)
+{
+    to->written = from->cut;
+    to->failed = from->status != PS_OK;
+    to->why = from->text;
+    to->n_bytes = from->bytes;
+    if (from->checksum.len == sizeof(to->checksum)) {
+        memcpy(to->checksum, from->checksum.data, sizeof(to->checksum));
+    }
+}
+
 static void report_server(struct ps_coord *coord, uint32_t member,
                           const Ps__V1__ServerReport *report)
 {
@@ -109,7 +135,16 @@ static void report_server(struct ps_coord *coord, uint32_t member,
         .catalogue = report->catalogue_version,
         .finished = report->finished_version,
         .closed_steps = report->closed_steps,
+        .loaded = report->generation_loaded,
+        .min_clock = report->min_clock,
+        .lost_slot = report->lost_slot,
+        .cut = {.taken = report->cut_taken, .wanted = report->wants_cut},
     };
+    struct ps_coord_line lines[PS_SLOTS];
+    take_lines(report, lines, &acks);
+    if (report->cut_written != NULL) {
+        take_written(report->cut_written, &acks.cut);
+    }
     ps_coord_core_acks(&coord->core, ps_exec_now_ms(coord->options.exec), member, &acks);
 }
 
@@ -126,7 +161,7 @@ bool coord_report(struct ps_coord *coord, uint32_t member, const Ps__V1__AttendR
     /* News for an earlier coordinator says nothing about ours; whoever has heard none yet (0) has
      * none to give. */
     bool ours = (report->term == coord->term || report->term == 0) &&
-                (report->generation == coord->generation || report->generation == 0);
+                (report->generation == coord->core.generation || report->generation == 0);
     if (ours && report->worker != NULL) {
         report_worker(coord, member, report->worker);
     } else if (ours && report->server != NULL) {

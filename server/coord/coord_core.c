@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "cluster/placement.h"
+#include "coord/server_core.h"
 #include "coord/settle_core.h"
 
 /* "5 s", or "1500 ms". */
@@ -22,11 +22,14 @@ void ps_coord_core_init(struct ps_coord_core *core, uint64_t now_ms,
 {
     PS_ASSERT(options->n_servers >= 1 && options->n_servers <= PS_SERVERS_MAX);
     PS_ASSERT(options->term > 0 && options->first_session_number > 0 && options->tick_ms > 0);
+    PS_ASSERT(options->generation > 0 && options->first_cut > 0);
     memset(core, 0, sizeof(*core));
     core->options = *options;
     core->state = PS_COORD_WAITING;
     core->next_session_number = options->first_session_number;
     core->sessions_version = options->first_sessions_version;
+    core->generation = options->generation;
+    ps_coord_cut_init(&core->cut, options->first_cut, now_ms);
     core->ticked_ms = now_ms;
     char text[24];
     duration_text(options->times.grace_ms, text, sizeof(text));
@@ -112,23 +115,17 @@ static void end_job(struct ps_coord_core *core, uint64_t now_ms, enum ps_coord_j
     }
 }
 
-/* Without copies elsewhere the slots of a lost server are gone, and with them the job. */
-static void lose_server(struct ps_coord_core *core, uint64_t now_ms,
-                        const struct ps_coord_member *member)
+void ps_coord_core_lose(struct ps_coord_core *core, uint64_t now_ms, const char *reason)
 {
-    if (core->placement.version == 0) {
-        core->servers[member->server] = PS_COORD_NOBODY; /* It held nothing yet. */
-        return;
-    }
     if (ps_coord_core_over(core)) {
         return;
     }
-    (void)snprintf(core->reason, sizeof(core->reason), "server %" PRIu32 " (%.128s) is lost: %s",
-                   member->server, member->address, member->why);
+    core->wants_back = false;
+    (void)snprintf(core->reason, sizeof(core->reason), "%s", reason);
     end_job(core, now_ms, PS_COORD_LOST);
 }
 
-/* The member has LEFT or is DEAD. A session closes in every slot before it stops to count. */
+/* LEFT, DEAD, or a server that is AWAY. A session closes in every slot before it stops to count. */
 static void end_member(struct ps_coord_core *core, uint64_t now_ms, struct ps_coord_member *member,
                        const char *why)
 {
@@ -136,7 +133,7 @@ static void end_member(struct ps_coord_core *core, uint64_t now_ms, struct ps_co
     member->streaming = false;
     core->dirty = true;
     if (member->kind == PS_COORD_SERVER) {
-        lose_server(core, now_ms, member);
+        ps_coord_server_gone(core, now_ms, member);
         return;
     }
     core->sessions_version++;
@@ -167,7 +164,9 @@ static uint32_t claim_place(struct ps_coord_core *core)
     uint32_t oldest = PS_COORD_NOBODY;
     for (uint32_t i = 0; i < core->n_members; i++) {
         const struct ps_coord_member *member = &core->members[i];
-        bool free_to_take = ps_member_ended(&member->life) && !member->closing && !member->ghost;
+        bool placed = member->kind == PS_COORD_SERVER && core->servers[member->server] == i;
+        bool free_to_take =
+            ps_member_ended(&member->life) && !member->closing && !member->ghost && !placed;
         if (free_to_take &&
             (oldest == PS_COORD_NOBODY || member->number < core->members[oldest].number)) {
             oldest = i;
@@ -188,47 +187,9 @@ static uint32_t count_sessions(const struct ps_coord_core *core)
     return n;
 }
 
-static void place_slots(struct ps_coord_core *core)
-{
-    core->placement.version = 1;
-    for (uint32_t slot = 0; slot < PS_SLOTS; slot++) {
-        core->placement.primary[slot] = ps_placement_server(slot, core->options.n_servers);
-        core->placement.epoch[slot] = 1;
-    }
-}
-
-/* A server that was restarted before the placement takes the place of its former self. */
-static void replace_former(struct ps_coord_core *core, uint64_t now_ms, const char *address)
-{
-    for (uint32_t i = 0; i < core->options.n_servers; i++) {
-        if (core->servers[i] == PS_COORD_NOBODY) {
-            continue;
-        }
-        struct ps_coord_member *former = &core->members[core->servers[i]];
-        if (strcmp(former->address, address) == 0) {
-            ps_member_leave(&former->life);
-            end_member(core, now_ms, former, "a new process took its address");
-        }
-    }
-}
-
-static void seat_server(struct ps_coord_core *core, uint64_t now_ms, uint32_t place)
-{
-    struct ps_coord_member *member = &core->members[place];
-    ps_member_opened(&member->life, now_ms);
-    while (core->servers[member->server] != PS_COORD_NOBODY) {
-        member->server++;
-    }
-    PS_ASSERT(member->server < core->options.n_servers);
-    core->servers[member->server] = place;
-    if (ps_coord_core_servers(core) == core->options.n_servers) {
-        place_slots(core);
-    }
-}
-
 /* May somebody new come in? */
-static enum ps_status admit(const struct ps_coord_core *core, enum ps_coord_kind kind,
-                            struct ps_error *err)
+static enum ps_status admit(const struct ps_coord_core *core, const struct ps_coord_join *join,
+                            uint32_t *ret_place, struct ps_error *err)
 {
     if (core->state == PS_COORD_LOST) {
         return ps_fail(err, PS_ERR_LOST, "%s", core->reason);
@@ -236,12 +197,10 @@ static enum ps_status admit(const struct ps_coord_core *core, enum ps_coord_kind
     if (core->state == PS_COORD_STOPPED) {
         return ps_fail(err, PS_ERR_CANCELED, "the job was stopped: %.200s", core->reason);
     }
-    if (kind == PS_COORD_SERVER && core->placement.version != 0) {
-        return ps_fail(err, PS_ERR_EXISTS,
-                       "the cluster has its %" PRIu32 " servers; none can be added while it runs",
-                       core->options.n_servers);
+    if (join->kind == PS_COORD_SERVER) {
+        return ps_coord_server_admit(core, join, ret_place, err);
     }
-    if (kind != PS_COORD_SERVER && count_sessions(core) >= PS_SESSIONS_MAX) {
+    if (count_sessions(core) >= PS_SESSIONS_MAX) {
         return ps_fail(err, PS_ERR_BUSY, "%u sessions are open, the most there may be",
                        PS_SESSIONS_MAX);
     }
@@ -263,12 +222,10 @@ enum ps_status ps_coord_core_join(struct ps_coord_core *core, uint64_t now_ms,
         *ret_member = known;
         return PS_OK;
     }
-    enum ps_status status = admit(core, join->kind, err);
+    uint32_t seat = PS_COORD_NOBODY;
+    enum ps_status status = admit(core, join, &seat, err);
     if (status != PS_OK) {
         return status;
-    }
-    if (join->kind == PS_COORD_SERVER) {
-        replace_former(core, now_ms, join->address);
     }
     uint32_t place = claim_place(core);
     struct ps_coord_member *member = &core->members[place];
@@ -279,13 +236,14 @@ enum ps_status ps_coord_core_join(struct ps_coord_core *core, uint64_t now_ms,
         .session = join->session,
         .number = core->next_session_number++,
         .unleased = join->unleased,
+        .reported = true, /* There is nothing to report of another term. */
         .why = "",
     };
     memcpy(member->name, join->name, strlen(join->name) + 1);
     memcpy(member->address, join->address, strlen(join->address) + 1);
     core->dirty = true;
     if (join->kind == PS_COORD_SERVER) {
-        seat_server(core, now_ms, place);
+        ps_coord_server_seat(core, now_ms, place, seat, join);
     } else {
         core->sessions_version++;
         member->opened_version = core->sessions_version;
@@ -299,8 +257,12 @@ enum ps_status ps_coord_core_join(struct ps_coord_core *core, uint64_t now_ms,
 
 bool ps_coord_core_heard(struct ps_coord_core *core, uint64_t now_ms, uint32_t member)
 {
-    bool alive = ps_member_heard(&member_at(core, member)->life, now_ms);
+    struct ps_coord_member *who = member_at(core, member);
+    bool alive = ps_member_heard(&who->life, now_ms);
     if (alive) {
+        if (who->kind == PS_COORD_SERVER) {
+            ps_coord_server_back(core, who);
+        }
         ps_coord_settle(core, now_ms); /* A suspect that is live again may be lent a lease. */
     }
     return alive;
@@ -362,7 +324,7 @@ static void apply_progress(struct ps_coord_core *core, struct ps_coord_member *m
                                  .rows = progress->lease_rows};
     advance_clock(member, progress);
     ps_coord_advance(core, member, &news);
-    if (member->lease == 0) {
+    if (member->lease == 0 && !core->taking_over) {
         (void)ps_coord_lend(core, member); /* None is left: it is idle. */
     }
 }
@@ -374,6 +336,8 @@ void ps_coord_core_progress(struct ps_coord_core *core, uint64_t now_ms, uint32_
     if (!ps_member_heard(&worker->life, now_ms) || ps_coord_core_over(core)) {
         return;
     }
+    worker->reported = true;
+    worker->held = progress->held;
     if (worker->kind == PS_COORD_WORKER && worker->lease == progress->lease) {
         if (!core->job.consistency.aggregate) {
             apply_progress(core, worker, progress);
@@ -381,28 +345,6 @@ void ps_coord_core_progress(struct ps_coord_core *core, uint64_t now_ms, uint32_
             stage(core, worker, progress);
         }
     }
-    ps_coord_settle(core, now_ms);
-}
-
-static void raise(uint64_t *number, uint64_t to, uint64_t most)
-{
-    to = to < most ? to : most; /* Nobody has what was never sent. */
-    *number = to > *number ? to : *number;
-}
-
-void ps_coord_core_acks(struct ps_coord_core *core, uint64_t now_ms, uint32_t member,
-                        const struct ps_coord_acks *acks)
-{
-    struct ps_coord_member *server = member_at(core, member);
-    if (!ps_member_heard(&server->life, now_ms) || server->kind != PS_COORD_SERVER) {
-        return;
-    }
-    raise(&server->acks.placement, acks->placement, core->placement.version);
-    raise(&server->acks.sessions, acks->sessions, core->sessions_version);
-    raise(&server->acks.catalogue, acks->catalogue, core->catalogue_version);
-    raise(&server->acks.finished, acks->finished, core->finished_version);
-    raise(&server->acks.closed_steps, acks->closed_steps,
-          core->close.decided ? core->close.step + 1 : 0);
     ps_coord_settle(core, now_ms);
 }
 
@@ -459,10 +401,13 @@ void ps_coord_core_tick(struct ps_coord_core *core, uint64_t now_ms)
         if (was_away) {
             ps_member_forgive(&member->life, now_ms);
         }
+        member->life.returns = member->kind == PS_COORD_SERVER && core->placement.version != 0 &&
+                               ps_coord_server_returns(core, member->server);
         if (ps_member_tick(&member->life, now_ms, &core->options.times)) {
             bool silent = now_ms - member->life.heard_ms > core->options.times.silence_ms;
             end_member(core, now_ms, member, silent ? core->silent_why : core->broke_why);
         }
     }
+    ps_coord_server_tick(core, now_ms, was_away);
     ps_coord_settle(core, now_ms);
 }

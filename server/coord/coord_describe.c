@@ -15,6 +15,9 @@ struct listing {
     Ps__V1__EpochProgress *epoch_list[EPOCHS_SHOWN_MAX];
     Ps__V1__RowStats rows[PS_TABLES_MAX];
     Ps__V1__RowStats *row_list[PS_TABLES_MAX];
+    Ps__V1__Cut *cuts[PS_CUTS_MAX];
+    Ps__V1__Away away[PS_SERVERS_MAX];
+    Ps__V1__Away *away_list[PS_SERVERS_MAX];
 };
 
 static void fill_member(struct ps_coord *coord, uint32_t index, Ps__V1__Member *to)
@@ -35,6 +38,9 @@ static void fill_member(struct ps_coord *coord, uint32_t index, Ps__V1__Member *
     }
     if (peer->server.base.descriptor != NULL) {
         to->server = &peer->server;
+    }
+    if (from->kind == PS_COORD_SERVER) {
+        to->durability = (Ps__V1__Durability)coord->core.places[from->server].durability;
     }
 }
 
@@ -134,6 +140,50 @@ static void fill_job(struct ps_coord *coord, Ps__V1__DescribeReply *reply)
     reply->sessions_lost = core->sessions_lost;
 }
 
+static void fill_cuts(struct ps_coord *coord, struct listing *listing, Ps__V1__DescribeReply *reply)
+{
+    const struct ps_coord_cut *cut = &coord->core.cut;
+    for (uint32_t i = 0; i < coord->n_known; i++) {
+        listing->cuts[i] = coord->known[coord->n_known - 1 - i];
+    }
+    reply->n_cuts = coord->n_known;
+    reply->cuts = listing->cuts;
+    reply->cut_under_way = ps_coord_cut_under_way(cut) ? cut->number : 0;
+    reply->cuts_given_up = cut->n_given_up;
+    reply->cut_failed = coord_text(cut->why);
+}
+
+/* Who is waited for, and how long; how durable the least of all servers is. */
+static void fill_places(struct ps_coord *coord, struct listing *listing,
+                        Ps__V1__DescribeReply *reply)
+{
+    const struct ps_coord_core *core = &coord->core;
+    uint64_t now_ms = ps_exec_now_ms(coord->options.exec);
+    uint32_t least = UINT32_MAX;
+    if (core->placement.version == 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < core->options.n_servers; i++) {
+        const struct ps_coord_place *place = &core->places[i];
+        const struct ps_coord_member *member = &core->members[core->servers[i]];
+        least = place->durability < least ? place->durability : least;
+        reply->loading += ps_coord_core_loads(core, core->servers[i]);
+        if (!place->away) {
+            continue;
+        }
+        Ps__V1__Away *to = &listing->away[reply->n_away];
+        ps__v1__away__init(to);
+        to->index = i;
+        to->address = coord_text(member->address);
+        to->away_ms = now_ms - place->away_ms;
+        to->left_ms = to->away_ms < core->options.wait_ms ? core->options.wait_ms - to->away_ms : 0;
+        to->why = coord_text(member->why);
+        listing->away_list[reply->n_away++] = to;
+    }
+    reply->away = listing->away_list;
+    reply->durability = (Ps__V1__Durability)least;
+}
+
 void coord_describe(struct coord_call *call)
 {
     struct ps_coord *coord = call->coord;
@@ -147,7 +197,7 @@ void coord_describe(struct coord_call *call)
     ps__v1__describe_reply__init(&reply);
     reply.cluster_id = coord_bytes(coord->cluster_id.bytes, sizeof(coord->cluster_id.bytes));
     reply.term = coord->term;
-    reply.generation = coord->generation;
+    reply.generation = core->generation;
     reply.job = (Ps__V1__JobState)core->state;
     reply.reason = coord_text(core->reason);
     reply.min_clock = core->min_clock;
@@ -168,6 +218,8 @@ void coord_describe(struct coord_call *call)
     reply.n_epochs = fill_epochs(coord, listing);
     reply.epochs = listing->epoch_list;
     fill_job(coord, &reply);
+    fill_cuts(coord, listing, &reply);
+    fill_places(coord, listing, &reply);
     coord_call_reply(call, &reply.base);
     ps_mem_free(listing);
 }

@@ -5,9 +5,12 @@
  *
  *   coord.c           life, the timer, and flush: write, answer, tell, in this order
  *   coord_call.c      the unary calls: handled at once, answered by flush
+ *   coord_join.c, coord_tables.c      Join; DefineTable and DefineJob
+ *   coord_cuts.c, coord_back.c        cuts and Snapshot; the way back and Restore
  *   coord_attend.c    the streams: reports in, states out
  *   coord_state.c     what is true now, as messages
- *   coord_stored.c    what outlives the process, as bytes
+ *   coord_stored.c, coord_progress.c  what outlives the process, as bytes
+ *   coord_resume.c    taking over what an earlier coordinator left
  *   coord_define.c    definitions: check and compare
  *   coord_describe.c  everything, for people
  *
@@ -118,12 +121,14 @@ struct ps_coord {
     struct ps_id cluster_id;
     uint64_t key_seed;
     uint64_t term;
-    uint64_t generation;
     struct ps_store_stamp stamp;
-    bool stopped;    /* By ps_coord_stop. */
-    bool store_lost; /* Nothing that is not in the store may be told any more. */
-    bool to_prove;   /* Somebody names a higher term: the store must say that ours stands. */
-    uint64_t proved_ms;
+    bool stopped;       /* By ps_coord_stop. */
+    bool failed;        /* The process ends: nothing at all is told any more. */
+    bool store_lost;    /* Nothing that is not in the store may be told any more. */
+    bool to_prove;      /* Somebody names a higher term: the store must say that ours stands. */
+    uint64_t proved_ms; /* By a write, and */
+    uint64_t stamp_ms;  /*   by a look at the store's stamp. */
+    Ps__V1__Stored *resumes; /* What the store holds, until it is taken over; NULL: nothing. */
     struct ps_timer tick;
     struct ps_mail flush;
     bool flush_posted;
@@ -139,7 +144,17 @@ struct ps_coord {
     struct coord_peer peers[PS_COORD_MEMBERS_MAX];
     enum ps_coord_job_state seen_state;                          /* Last written to the log. */
     uint64_t seen_lent, seen_returned, seen_finished, seen_lost; /* Last counted. */
-    uint8_t *buffer;                                             /* Messages are packed here. */
+    /* Cuts. */
+    Ps__V1__Cut *known[PS_CUTS_MAX]; /* [n_known] Complete, oldest first. */
+    uint32_t n_known;
+    bool to_keep;  /* The store names a new one, or one was given up: what is in excess may go. */
+    uint64_t kept; /* The oldest of this generation; 0: none. */
+    char base_dir[PS_CUT_DIR_BYTES]; /* Of what the generation began with. */
+    uint8_t *cut_job;                /* [n_cut_job_bytes] job.pb of the cut under way. */
+    size_t n_cut_job_bytes;
+    struct ps_timer hold;
+    uint64_t seen_given_up;
+    uint8_t *buffer; /* Messages are packed here. */
     size_t buffer_bytes;
     struct coord_scratch scratch;
     struct ps_coord_core core;
@@ -173,6 +188,19 @@ PS_MUST_CHECK bool coord_take_hold(struct ps_coord *coord);
 /** Answer and let go; the struct is gone afterwards. */
 void coord_call_reply(struct coord_call *call, const ProtobufCMessage *message);
 void coord_call_fail(struct coord_call *call, enum ps_status status, const char *reason);
+void coord_call_fail_as(struct coord_call *call, const struct ps_error *err);
+/** Have it answered by flush: at once if it can be, else when it can, at the latest when the caller
+ * is about to give up. */
+void coord_call_park(struct coord_call *call, void (*answer)(struct coord_call *call));
+/** The caller must be somebody; false: it has been told so. */
+bool coord_call_identify(struct coord_call *call, const ProtobufCBinaryData *session);
+
+/* Handlers: coord_join.c, coord_tables.c, coord_cuts.c. */
+void coord_join(struct coord_call *call, ProtobufCMessage *message);
+void coord_define_table(struct coord_call *call, ProtobufCMessage *message);
+void coord_define_job(struct coord_call *call, ProtobufCMessage *message);
+void coord_snapshot(struct coord_call *call, ProtobufCMessage *message);
+void coord_restore(struct coord_call *call, ProtobufCMessage *message);
 
 /* coord_attend.c */
 void coord_attend_row(struct ps_coord *coord, struct ps_method *method);
@@ -190,6 +218,50 @@ PS_MUST_CHECK enum ps_status coord_store(struct ps_coord *coord, struct ps_error
 PS_MUST_CHECK enum ps_status coord_take_term(struct ps_coord *coord,
                                              struct ps_coord_core_options *ret_first,
                                              struct ps_error *err);
+
+/* coord_resume.c */
+/** Take over what coord_take_term found, if it can be gone on with. */
+PS_MUST_CHECK enum ps_status coord_resume(struct ps_coord *coord, bool *ret_resumed,
+                                          struct ps_error *err);
+/** Tables, and a job unless there is one, as somebody has written them down. */
+PS_MUST_CHECK enum ps_status coord_resume_job(struct ps_coord *coord,
+                                              const Ps__V1__Catalogue *catalogue,
+                                              const Ps__V1__JobDefinition *job,
+                                              const Ps__V1__JobProgress *progress,
+                                              struct ps_error *err);
+void coord_resume_forget(struct ps_coord *coord);
+
+/* coord_tables.c */
+/** Check, and on PS_OK keep a copy unless an equal one is there. */
+PS_MUST_CHECK enum ps_status coord_define(struct ps_coord *coord,
+                                          Ps__V1__TableDefinition *definition, uint32_t *ret_table,
+                                          struct ps_error *err);
+/** Keep a copy and cut its data. */
+PS_MUST_CHECK enum ps_status coord_accept_job(struct ps_coord *coord,
+                                              const Ps__V1__JobDefinition *job,
+                                              const struct ps_lease_plan *plan,
+                                              struct ps_error *err);
+
+/* coord_cuts.c */
+void coord_cuts_init(struct ps_coord *coord);
+/** Before the store is written: what the core waits for. */
+void coord_cuts_work(struct ps_coord *coord);
+/** After it was written: workers are about to be told to hold. */
+void coord_cuts_told(struct ps_coord *coord);
+/** After it was written: make room. */
+void coord_cuts_keep(struct ps_coord *coord);
+void coord_cut_forget(struct ps_coord *coord);
+PS_MUST_CHECK enum ps_status
+coord_cut_known(struct ps_coord *coord, const struct ps_cut_found *found, struct ps_error *err);
+
+/* coord_back.c */
+/** Data are lost: go back, or say that there is no way. */
+void coord_back_work(struct ps_coord *coord);
+/** A new cluster that begins with the newest cut of a directory. */
+PS_MUST_CHECK enum ps_status coord_begin_with(struct ps_coord *coord, const char *dir,
+                                              struct ps_error *err);
+void coord_cuts_beyond(struct ps_coord *coord);
+void coord_cut_name(uint64_t generation, uint64_t cut, char ret[PS_CUT_NAME_BYTES]);
 
 /* coord_describe.c */
 /** Answer with everything that people may want to see. */

@@ -18,7 +18,7 @@ Ps__V1__Placement *coord_placement(struct ps_coord *coord)
         server->name = coord_text(member->name);
         server->address = coord_text(member->address);
         server->incarnation = coord_bytes(member->session.bytes, sizeof(member->session.bytes));
-        server->live = !ps_member_ended(&member->life);
+        server->live = !core->places[i].away && !ps_member_ended(&member->life);
         scratch->server_list[i] = server;
     }
     scratch->placement.version = core->placement.version;
@@ -158,7 +158,7 @@ Ps__V1__Consistency *coord_consistency(struct ps_coord *coord)
     return to;
 }
 
-static Ps__V1__CloseStep *close_step(struct ps_coord *coord)
+Ps__V1__CloseStep *coord_close_step(struct ps_coord *coord)
 {
     struct coord_scratch *scratch = &coord->scratch;
     const struct ps_coord_close *from = &coord->core.close;
@@ -205,13 +205,24 @@ struct coord_told coord_told_now(const struct ps_coord *coord, uint32_t member)
         .consistency = core->job.consistency.version,
         .min_clock = core->min_clock,
         .lease = who->lease,
+        .generation = core->generation,
         .job = (int)core->state,
         .fenced = ps_member_ended(&who->life),
     };
+    if (who->kind == PS_COORD_WORKER) {
+        now.hold = ps_coord_cut_hold(&core->cut);
+    }
     if (who->kind == PS_COORD_SERVER) {
+        now.loads = ps_coord_core_loads(core, member);
+    }
+    if (now.loads) { /* The rest comes when it has. */
+        now.consistency = 0;
+    } else if (who->kind == PS_COORD_SERVER) {
         now.sessions = core->sessions_version;
         now.finished = core->finished_version;
         now.closed_below = core->close.decided ? core->close.step + 1 : 0;
+        now.cut = ps_coord_cut_order(&core->cut);
+        now.kept = coord->kept;
     }
     return now;
 }
@@ -229,7 +240,15 @@ bool coord_told_news(const struct ps_coord *coord, uint32_t member, const struct
            old->sessions != now->sessions || old->finished != now->finished ||
            old->consistency != now->consistency || old->closed_below != now->closed_below ||
            old->lease != now->lease || old->job != now->job || old->fenced != now->fenced ||
+           old->generation != now->generation || old->hold != now->hold || old->cut != now->cut ||
+           old->kept != now->kept || old->loads != now->loads ||
            (clock_matters && old->min_clock != now->min_clock);
+}
+
+uint32_t coord_patience_ms(const struct ps_coord *coord)
+{
+    return ps_coord_core_returns(&coord->core) ? coord->core.options.wait_ms + PS_PATIENCE_MORE_MS
+                                               : PS_PATIENCE_MS;
 }
 
 static Ps__V1__AttendState *start_state(struct ps_coord *coord)
@@ -237,11 +256,43 @@ static Ps__V1__AttendState *start_state(struct ps_coord *coord)
     Ps__V1__AttendState *state = &coord->scratch.state;
     ps__v1__attend_state__init(state);
     state->term = coord->term;
-    state->generation = coord->generation;
+    state->generation = coord->core.generation;
     state->min_clock = coord->core.min_clock;
     state->job = (Ps__V1__JobState)coord->core.state;
     state->reason = coord_text(coord->core.reason);
+    state->patience_ms = coord_patience_ms(coord);
     return state;
+}
+
+static void add_restore(struct ps_coord *coord, Ps__V1__AttendState *state)
+{
+    struct coord_scratch *scratch = &coord->scratch;
+    const struct ps_coord_base *base = &coord->core.base;
+    Ps__V1__RestoreOrder *order = &scratch->restore;
+    ps__v1__restore_order__init(order);
+    coord_cut_name(base->generation, base->cut, scratch->cut_name);
+    order->generation = coord->core.generation;
+    order->cut_generation = base->generation;
+    order->cut = base->cut;
+    order->name = scratch->cut_name;
+    order->dir = coord->base_dir;
+    state->restore = order;
+}
+
+/* Absolute: again in every message, as long as they stand. */
+static void add_orders(struct ps_coord *coord, Ps__V1__AttendState *state,
+                       const struct coord_told *now)
+{
+    state->hold = now->hold;
+    state->cut_kept = now->kept;
+    if (now->cut != 0) {
+        ps__v1__cut_order__init(&coord->scratch.cut);
+        coord->scratch.cut.cut = now->cut;
+        state->cut = &coord->scratch.cut;
+    }
+    if (now->loads) {
+        add_restore(coord, state);
+    }
 }
 
 Ps__V1__AttendState *coord_state(struct ps_coord *coord, uint32_t member,
@@ -259,6 +310,14 @@ Ps__V1__AttendState *coord_state(struct ps_coord *coord, uint32_t member,
     if (coord->store_lost) {
         return state;
     }
+    static const struct coord_told nothing;
+    if (old->generation != now->generation || old->loads != now->loads) {
+        old = &nothing; /* What it was told was of another time. */
+    }
+    add_orders(coord, state, now);
+    if (who->kind == PS_COORD_SERVER) {
+        state->cut_given_up = coord->core.cut.given_up;
+    }
     if (old->placement != now->placement) {
         state->placement = coord_placement(coord);
     }
@@ -275,7 +334,7 @@ Ps__V1__AttendState *coord_state(struct ps_coord *coord, uint32_t member,
         state->consistency = coord_consistency(coord);
     }
     if (old->closed_below != now->closed_below) {
-        state->close = close_step(coord);
+        state->close = coord_close_step(coord);
     }
     if (who->lease != 0 && !ps_coord_core_over(&coord->core)) {
         state->has_lease = true;

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/limits.h"
+#include "coord/cuts.h"
 #include "coord/lease_core.h"
 #include "coordinator.pb-c.h"
 
@@ -26,6 +27,11 @@ struct coord_told {
     uint64_t closed_below; /* 1 + step of the close; 0: none. */
     uint64_t min_clock;
     uint64_t lease;
+    uint64_t generation;
+    uint64_t hold; /* Workers. */
+    uint64_t cut;  /* Servers: to be taken, */
+    uint64_t kept; /*   and the oldest that is kept. */
+    bool loads;    /* A server that must load before it hears the rest. */
     int job;
     bool fenced;
 };
@@ -51,6 +57,9 @@ struct coord_scratch {
     Ps__V1__CloseEntry entries[PS_SESSIONS_MAX];
     Ps__V1__CloseEntry *entry_list[PS_SESSIONS_MAX];
     Ps__V1__Lease lease;
+    Ps__V1__CutOrder cut;
+    Ps__V1__RestoreOrder restore;
+    char cut_name[PS_CUT_NAME_BYTES];
 };
 
 Ps__V1__Placement *coord_placement(struct ps_coord *coord);
@@ -58,8 +67,12 @@ Ps__V1__Catalogue *coord_catalogue(struct ps_coord *coord);
 Ps__V1__OpenSessions *coord_sessions(struct ps_coord *coord);
 Ps__V1__FinishedLeases *coord_finished(struct ps_coord *coord);
 Ps__V1__Consistency *coord_consistency(struct ps_coord *coord);
+Ps__V1__CloseStep *coord_close_step(struct ps_coord *coord);
 /** Table `number` of the catalogue. */
 Ps__V1__Table *coord_table_at(struct ps_coord *coord, uint32_t number);
+
+/** How long members are to wait for whoever is silent. */
+uint32_t coord_patience_ms(const struct ps_coord *coord);
 
 /** What a member would know after being told everything. */
 struct coord_told coord_told_now(const struct ps_coord *coord, uint32_t member);

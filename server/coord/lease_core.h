@@ -126,6 +126,33 @@ size_t ps_lease_pool_bytes(const struct ps_lease_plan *plan);
 /** Start with every lease free. `memory` is zeroed, 8-byte aligned and outlives the pool. */
 void ps_lease_pool_init(struct ps_lease_pool *pool, const struct ps_lease_plan *plan, void *memory);
 
+/* How far a job has come, as it was written down. Numbers are foreign until they are taken in. */
+struct ps_lease_begun {
+    uint64_t id;
+    uint32_t units_done;
+};
+
+struct ps_lease_progress {
+    const struct ps_lease_range *finished; /* [n_finished] Ascending. */
+    size_t n_finished;
+    const struct ps_lease_begun *begun; /* [n_begun] Unfinished ones. */
+    size_t n_begun;
+    const uint64_t *part_rows; /* [n_part_rows] Uncounted: 1 + rows of each; 0: not counted yet. */
+    size_t n_part_rows;
+};
+
+/** Take in how far a job has come; right after ps_lease_pool_init. @return PS_ERR_CORRUPT */
+PS_MUST_CHECK enum ps_status ps_lease_pool_resume(struct ps_lease_pool *pool,
+                                                  const struct ps_lease_progress *progress,
+                                                  struct ps_error *err);
+
+/** Lend a certain lease again; false when it is not free. Any number. */
+PS_MUST_CHECK bool ps_lease_pool_take(struct ps_lease_pool *pool, uint64_t id);
+
+/** Unfinished leases of which something is done, lowest first. @return how many, at most `most` */
+size_t ps_lease_pool_begun(const struct ps_lease_pool *pool, struct ps_lease_begun *begun,
+                           size_t most);
+
 /**
  * Lend the free lease with the lowest id; 0 when none is free. Over parts those are passed over
  * whose part is still lent, or waits, in the epoch before.

@@ -11,7 +11,8 @@ static const struct {
 } states[PS_MEMBER_STATE_COUNT] = {
     [PS_MEMBER_JOINING] = {.name = "joining", .next = TO(LIVE) | TO(LEFT) | TO(DEAD)},
     [PS_MEMBER_LIVE] = {.name = "live", .next = TO(SUSPECT) | TO(LEFT)},
-    [PS_MEMBER_SUSPECT] = {.name = "suspect", .next = TO(LIVE) | TO(LEFT) | TO(DEAD)},
+    [PS_MEMBER_SUSPECT] = {.name = "suspect", .next = TO(LIVE) | TO(LEFT) | TO(DEAD) | TO(AWAY)},
+    [PS_MEMBER_AWAY] = {.name = "away", .next = TO(LIVE) | TO(LEFT)},
     [PS_MEMBER_LEFT] = {.name = "left", .next = 0},
     [PS_MEMBER_DEAD] = {.name = "dead", .next = 0},
 };
@@ -43,7 +44,7 @@ bool ps_member_heard(struct ps_member *member, uint64_t now_ms)
     }
     member->heard_ms = now_ms;
     member->broken = false;
-    if (member->state == PS_MEMBER_SUSPECT) {
+    if (member->state == PS_MEMBER_SUSPECT || member->state == PS_MEMBER_AWAY) {
         ps_member_move(member, PS_MEMBER_LIVE);
     }
     return true;
@@ -72,7 +73,7 @@ bool ps_member_tick(struct ps_member *member, uint64_t now_ms, const struct ps_m
 {
     PS_ASSERT(now_ms >= member->heard_ms);
     PS_ASSERT(PS_IMPLIES(member->broken, now_ms >= member->broken_ms));
-    if (ps_member_ended(member)) {
+    if (ps_member_ended(member) || member->state == PS_MEMBER_AWAY) {
         return false;
     }
     uint64_t silent_ms = now_ms - member->heard_ms;
@@ -81,7 +82,7 @@ bool ps_member_tick(struct ps_member *member, uint64_t now_ms, const struct ps_m
     }
     bool away = member->broken && now_ms - member->broken_ms > times->grace_ms;
     if (away || silent_ms > times->silence_ms) {
-        ps_member_move(member, PS_MEMBER_DEAD);
+        ps_member_move(member, member->returns ? PS_MEMBER_AWAY : PS_MEMBER_DEAD);
         return true;
     }
     return false;

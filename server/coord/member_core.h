@@ -9,7 +9,9 @@
  *      | silent > silence                         silent > silence, or    |
  *      +---------------------------> DEAD <-------broken > grace----------+
  *
- *   JOINING, LIVE, SUSPECT --leave--> LEFT
+ *   JOINING, LIVE, SUSPECT, AWAY --leave--> LEFT
+ *
+ *   Who `returns` is AWAY where others are DEAD: what it holds is waited for. AWAY --heard--> LIVE.
  *
  *   LEFT and DEAD are final: who comes back joins under a new session, so that a late message of
  *   the old life can never be taken for one of the new.
@@ -23,12 +25,14 @@ enum ps_member_state {
     PS_MEMBER_SUSPECT,
     PS_MEMBER_LEFT,
     PS_MEMBER_DEAD,
+    PS_MEMBER_AWAY,
     PS_MEMBER_STATE_COUNT
 };
 
 struct ps_member {
     enum ps_member_state state;
     bool broken;        /* Its stream broke and no other sign of life has come since. */
+    bool returns;       /* It is AWAY, not DEAD, when it is silent for too long. */
     uint64_t heard_ms;  /* Monotonic time of the last sign of life. */
     uint64_t broken_ms; /* When the stream broke; with `broken`. */
 };
@@ -53,7 +57,7 @@ void ps_member_broke(struct ps_member *member, uint64_t now_ms);
 /** It said goodbye. */
 void ps_member_leave(struct ps_member *member);
 
-/** Time has passed. True when this made the member DEAD, once in its life. */
+/** Time has passed. True when this made the member DEAD, once in its life, or AWAY. */
 bool ps_member_tick(struct ps_member *member, uint64_t now_ms, const struct ps_member_times *times);
 
 /** The observer itself was away until `now_ms`: what it did not hear says nothing. */

@@ -125,6 +125,22 @@ static void let_go(struct ps_coord_core *core, uint64_t acked)
     }
 }
 
+/* Planted: after a takeover nobody is waited for, and only who has reported counts. */
+static bool believed_all(const struct ps_coord_core *core)
+{
+#ifdef PS_PLANT
+    return core->options.plant != PS_COORD_PLANT_TAKEOVER_CLOCKS;
+#else
+    (void)core;
+    return true;
+#endif
+}
+
+static bool believed(const struct ps_coord_core *core, const struct ps_coord_member *member)
+{
+    return member->reported || believed_all(core);
+}
+
 /* With nobody counted the min clock stays as it is (rule 6). */
 static void raise_min_clock(struct ps_coord_core *core)
 {
@@ -132,14 +148,14 @@ static void raise_min_clock(struct ps_coord_core *core)
     bool any = false;
     for (uint32_t i = 0; i < core->n_members; i++) {
         const struct ps_coord_member *member = &core->members[i];
-        if (member->used && ps_coord_core_counted(member)) {
+        if (member->used && ps_coord_core_counted(member) && believed(core, member)) {
             min = smaller(min, member->clock);
             any = true;
         }
     }
     if (any) {
-        PS_ASSERT(min >= core->min_clock);
-        core->min_clock = min;
+        PS_ASSERT(min >= core->min_clock || !believed_all(core));
+        core->min_clock = larger(core->min_clock, min);
     }
 }
 
@@ -182,6 +198,12 @@ bool ps_coord_lend(struct ps_coord_core *core, struct ps_coord_member *member)
     member->lease_units = ps_lease_units_done(&core->pool, id);
     member->staged = (struct ps_coord_staged){0};
     core->n_lent++;
+#ifdef PS_PLANT
+    if (core->options.plant == PS_COORD_PLANT_TAKEOVER_LENDS) {
+        return true;
+    }
+#endif
+    core->dirty = core->dirty || core->options.lends_written;
     return true;
 }
 
@@ -234,8 +256,9 @@ static void list_entry(struct ps_coord_close *close, const struct ps_coord_membe
  */
 static void decide_step(struct ps_coord_core *core)
 {
-    if (!core->started || !core->job.consistency.aggregate || core->close.pending) {
-        return;
+    if (!core->started || !core->job.consistency.aggregate || core->close.pending ||
+        core->cut.state == PS_COORD_CUT_NOTE || core->cut.state == PS_COORD_CUT_TAKE) {
+        return; /* A cut lies between two steps: in every slot the same are closed. */
     }
     uint32_t n_staged = 0;
     uint32_t n_missing = 0;
@@ -253,6 +276,7 @@ static void decide_step(struct ps_coord_core *core)
     core->close.pending = true;
     core->close.step = core->min_clock;
     core->close.n_entries = 0;
+    core->dirty = core->dirty || core->options.lends_written; /* Before any server hears of it. */
     for (uint32_t i = 0; i < core->n_members; i++) {
         const struct ps_coord_member *member = &core->members[i];
         if (member->used && member->staged.is && ps_coord_core_counted(member)) {
@@ -280,18 +304,72 @@ static void finish_job(struct ps_coord_core *core, uint64_t now_ms)
     }
 }
 
+/*
+ * Rule 4. Lends and closed steps are in the store, so a new coordinator knows who holds what; what
+ * it does not know is how far they have come. It raises no clock and lends nothing before every
+ * server has acknowledged the term and every worker of the store has reported or is closed.
+ */
+static void conclude_takeover(struct ps_coord_core *core)
+{
+    uint64_t view = 0;
+    bool counted = false;
+    for (uint32_t i = 0; i < core->options.n_servers; i++) {
+        if (!core->places[i].heard) {
+            return;
+        }
+        view = larger(view, core->places[i].view);
+    }
+    for (uint32_t i = 0; i < core->n_members; i++) {
+        const struct ps_coord_member *member = &core->members[i];
+        /* What is staged lets nobody go before its step is closed; and closed steps are known. */
+        bool ended = ps_member_ended(&member->life) && (!member->closing || member->staged.is);
+        counted = counted || (member->used && ps_coord_core_counted(member));
+        if (member->used && takes_leases(member) && !member->reported && !ended &&
+            believed_all(core)) {
+            return;
+        }
+    }
+    core->taking_over = false;
+    if (!counted) { /* Nobody stands behind what any gate has seen. */
+        core->min_clock = larger(core->min_clock, view);
+    }
+}
+
+/* A generation that began with a cut runs when every server has loaded it. */
+static void conclude_restore(struct ps_coord_core *core)
+{
+    for (uint32_t i = 0; i < core->options.n_servers; i++) {
+        if (core->servers[i] == PS_COORD_NOBODY || ps_coord_core_loads(core, core->servers[i])) {
+            return;
+        }
+    }
+    core->base.loaded = true;
+    core->dirty = true;
+    core->state = core->started ? PS_COORD_RUNNING : PS_COORD_WAITING;
+}
+
 void ps_coord_settle(struct ps_coord_core *core, uint64_t now_ms)
 {
-    if (ps_coord_core_over(core)) {
+    if (ps_coord_core_over(core) || core->wants_back) {
         return;
+    }
+    if (core->state == PS_COORD_RESTORING) {
+        conclude_restore(core);
     }
     const struct ps_coord_acks all = ps_coord_acked_by_all(core);
     open_sessions(core, now_ms, all.sessions);
     complete_step(core, all.closed_steps);
     let_go(core, all.sessions);
+    if (core->taking_over) {
+        conclude_takeover(core);
+    }
+    if (core->taking_over || core->state == PS_COORD_RESTORING) {
+        return;
+    }
     raise_min_clock(core);
     start_training(core, now_ms);
     lend_to_idle(core);
     decide_step(core);
     finish_job(core, now_ms);
+    ps_coord_settle_cut(core, now_ms);
 }

@@ -11,6 +11,12 @@
 /** Draw every conclusion from the state as it is now. */
 void ps_coord_settle(struct ps_coord_core *core, uint64_t now_ms);
 
+/** The cut: is it time for the next state, or for the next cut? */
+void ps_coord_settle_cut(struct ps_coord_core *core, uint64_t now_ms);
+
+/** Whether a cut could be taken now; else why not. */
+bool ps_coord_may_cut(const struct ps_coord_core *core, const char **ret_why);
+
 /** The smallest acknowledgement of each kind over all servers; zeros without a placement. */
 struct ps_coord_acks ps_coord_acked_by_all(const struct ps_coord_core *core);
 

@@ -28,6 +28,12 @@ void ps_store_destroy(struct ps_store *store)
     }
 }
 
+enum ps_status ps_store_is(const struct ps_store_stamp *stored,
+                           const struct ps_store_stamp *expected, struct ps_error *err)
+{
+    return ps_store_may_replace(stored, expected, expected->term, err);
+}
+
 enum ps_status ps_store_may_replace(const struct ps_store_stamp *stored,
                                     const struct ps_store_stamp *expected, uint64_t term,
                                     struct ps_error *err)

@@ -15,8 +15,8 @@
 #include "base/mem.h"
 #include "port/disk.h"
 
-/* The longest value: catalogue, sessions, ranges, and the job with its setup. */
-#define PS_STORE_BYTES_MAX ((1u << 20) + PS_SETUP_BYTES_MAX)
+/* The longest value: catalogue, sessions, leases, parts, and the job with its setup. */
+#define PS_STORE_BYTES_MAX ((3u << 20) + PS_SETUP_BYTES_MAX)
 
 struct ps_store_stamp {
     uint64_t term;    /* Of the coordinator that wrote it; 0: nothing was ever written. */
@@ -41,6 +41,9 @@ struct ps_store_ops {
     enum ps_status (*compare_and_swap)(struct ps_store *store,
                                        const struct ps_store_stamp *expected, uint64_t term,
                                        const uint8_t *data, size_t n_bytes, struct ps_error *err);
+    /** Whose value it is now; zeros before the first write. */
+    enum ps_status (*stamp)(struct ps_store *store, struct ps_store_stamp *ret,
+                            struct ps_error *err);
     void (*destroy)(struct ps_store *store);
 };
 
@@ -55,6 +58,17 @@ PS_MUST_CHECK static inline enum ps_status ps_store_load(struct ps_store *store,
 {
     return store->ops->load(store, ret, ret_n_bytes, ret_stamp, err);
 }
+
+PS_MUST_CHECK static inline enum ps_status
+ps_store_stamp(struct ps_store *store, struct ps_store_stamp *ret, struct ps_error *err)
+{
+    return store->ops->stamp(store, ret, err);
+}
+
+/** @return PS_ERR_NOT_PRIMARY with words, unless `stored` is still `expected` */
+PS_MUST_CHECK enum ps_status ps_store_is(const struct ps_store_stamp *stored,
+                                         const struct ps_store_stamp *expected,
+                                         struct ps_error *err);
 
 /** On PS_OK `*stamp` becomes that of the new value. */
 PS_MUST_CHECK enum ps_status ps_store_write(struct ps_store *store, struct ps_store_stamp *stamp,

@@ -139,6 +139,16 @@ static enum ps_status compare_and_swap(struct ps_store *base, const struct ps_st
                : ps_wrap(err, status, "writing the coordinator's store %s", store->path);
 }
 
+static enum ps_status stamp_of(struct ps_store *base, struct ps_store_stamp *ret,
+                               struct ps_error *err)
+{
+    uint8_t *file = NULL;
+    size_t n_bytes = 0;
+    enum ps_status status = read_file(file_of(base), &file, &n_bytes, ret, err);
+    ps_mem_free(status == PS_OK ? file : NULL);
+    return status;
+}
+
 static void destroy(struct ps_store *base)
 {
     struct file_store *store = file_of(base);
@@ -149,6 +159,7 @@ static void destroy(struct ps_store *base)
 static const struct ps_store_ops ops = {
     .load = load,
     .compare_and_swap = compare_and_swap,
+    .stamp = stamp_of,
     .destroy = destroy,
 };
 

@@ -55,6 +55,13 @@ static enum ps_status compare_and_swap(struct ps_store *base, const struct ps_st
     return PS_OK;
 }
 
+static enum ps_status stamp_of(struct ps_store *base, struct ps_store_stamp *ret,
+                               struct ps_error *err PS_UNUSED)
+{
+    *ret = memory_of(base)->stamp;
+    return PS_OK;
+}
+
 static void destroy(struct ps_store *base)
 {
     struct memory_store *store = memory_of(base);
@@ -65,6 +72,7 @@ static void destroy(struct ps_store *base)
 static const struct ps_store_ops ops = {
     .load = load,
     .compare_and_swap = compare_and_swap,
+    .stamp = stamp_of,
     .destroy = destroy,
 };
 

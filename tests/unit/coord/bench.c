@@ -28,6 +28,10 @@ void bench_init(struct bench *bench, bool placed)
         .tick_ms = 125,
         .term = 1,
         .first_session_number = 1,
+        .first_cut = 1,
+        .generation = 1,
+        .wait_ms = 20000,
+        .lends_written = true,
     };
     *bench = (struct bench){.now_ms = 1000};
     ps_coord_core_init(&bench->core, bench->now_ms, &options);

@@ -7,6 +7,8 @@
 #include "obs/log.h"
 #include "wire/pack.h"
 
+struct rig_setup rig_setup;
+
 static uint64_t clock_ns(void *arg)
 {
     return ((struct rig *)arg)->now_ns;
@@ -38,6 +40,11 @@ static void start_coord(struct rig *rig, uint32_t n_servers)
         .new_key_seed = 1000 + rig->n_coords++,
         .n_servers = n_servers,
         .check_table = weigh_table,
+        .durable = rig_setup.durable,
+        .wait_ms = 20000,
+        .keeper = rig_setup.keeper,
+        .restore_dir = rig_setup.restore_dir,
+        .plant = rig_setup.plant,
     };
     enum ps_status status = ps_coord_create(&options, &rig->coord, &err);
     ck_assert_msg(status == PS_OK, "%s", err.text);
@@ -96,6 +103,12 @@ void rig_restart(struct rig *rig, uint32_t n_servers)
 {
     stop_coord(rig);
     rig->n_members = 0;
+    start_coord(rig, n_servers);
+}
+
+void rig_takeover(struct rig *rig, uint32_t n_servers)
+{
+    stop_coord(rig);
     start_coord(rig, n_servers);
 }
 
@@ -160,6 +173,39 @@ static ProtobufCBinaryData bytes_of(const struct ps_id *id)
 
 /* ---- Members ------------------------------------------------------------------------------- */
 
+/* What a server that logs says of its data. */
+struct brought {
+    Ps__V1__SlotPosition positions[PS_SLOTS];
+    Ps__V1__SlotPosition *list[PS_SLOTS];
+    uint8_t id[16];
+};
+
+static size_t fill_positions(const struct rig_member *member, struct brought *brought)
+{
+    for (uint32_t slot = 0; slot < PS_SLOTS && member->position > 0; slot++) {
+        ps__v1__slot_position__init(&brought->positions[slot]);
+        brought->positions[slot].slot = slot;
+        brought->positions[slot].epoch = 1;
+        brought->positions[slot].position = member->position;
+        brought->list[slot] = &brought->positions[slot];
+    }
+    return member->position > 0 ? PS_SLOTS : 0;
+}
+
+static void bring(const struct rig_member *member, Ps__V1__JoinRequest *request)
+{
+    static struct brought brought;
+    if (!rig_setup.durable || !member->server) {
+        return;
+    }
+    brought.id[0] = member->id;
+    request->server = (ProtobufCBinaryData){.len = 16, .data = brought.id};
+    request->n_positions = fill_positions(member, &brought);
+    request->positions = brought.list;
+    request->generation = member->position > 0 ? member->loaded : 0;
+    request->durability = PS__V1__DURABILITY__LOG;
+}
+
 enum ps_status rig_join(struct rig *rig, Ps__V1__SessionKind kind, struct rig_member **ret)
 {
     static struct rig_call call;
@@ -180,6 +226,8 @@ enum ps_status rig_join(struct rig *rig, Ps__V1__SessionKind kind, struct rig_me
     server_name[5] = (char)('0' + rig->n_members);
     request.address = server_name;
     request.name = server_name;
+    member->id = (uint8_t)(1 + rig->n_members);
+    bring(member, &request);
     enum ps_status status = rig_call(rig, &call, "/ps.v1.Coordinator/Join", &request.base,
                                      &ps__v1__join_reply__descriptor);
     if (status == PS_OK) {
@@ -192,6 +240,52 @@ enum ps_status rig_join(struct rig *rig, Ps__V1__SessionKind kind, struct rig_me
     rig->n_members++;
     *ret = member;
     return status;
+}
+
+enum ps_status rig_rejoin(struct rig_member *member)
+{
+    static struct rig_call call;
+    static char name[] = "elsewhere:0";
+    struct rig *rig = member->rig;
+    rig->n_sessions++;
+    member->session.bytes[0] = (uint8_t)rig->n_sessions;
+    name[10] = (char)('0' + rig->n_sessions % 10);
+    Ps__V1__JoinRequest request;
+    ps__v1__join_request__init(&request);
+    request.protocol_min = PS_PROTOCOL_MIN;
+    request.protocol_max = PS_PROTOCOL_MAX;
+    request.kind = PS__V1__SESSION_KIND__SERVER;
+    request.session = bytes_of(&member->session);
+    request.address = name;
+    request.name = name;
+    bring(member, &request);
+    enum ps_status status = rig_call(rig, &call, "/ps.v1.Coordinator/Join", &request.base,
+                                     &ps__v1__join_reply__descriptor);
+    rig_call_free(&call);
+    if (status == PS_OK) {
+        rig_attend(member);
+    }
+    return status;
+}
+
+static void take_orders(struct rig_member *member, const Ps__V1__AttendState *state)
+{
+    member->term = state->term;
+    member->generation = state->generation;
+    member->hold = state->hold;
+    member->kept = state->cut_kept;
+    member->restore = state->restore != NULL ? state->restore->generation : 0;
+    if (member->restore != 0) { /* Nothing else is for whoever must load first. */
+        ck_assert(state->sessions == NULL && state->finished == NULL);
+    }
+    if (member->slow) {
+        return;
+    }
+    member->loaded = member->restore != 0 ? member->restore : member->loaded;
+    member->loaded = member->loaded == 0 ? state->generation : member->loaded;
+    member->position += member->position == 0;
+    member->view = state->min_clock;
+    member->cut = state->cut != NULL ? state->cut->cut : member->cut;
 }
 
 static void take_lists(struct rig_member *member, const Ps__V1__AttendState *state)
@@ -234,7 +328,12 @@ static void on_message(void *arg, struct ps_msg *msg)
     member->n_states++;
     member->n_bytes += msg->n_bytes;
     take_lists(member, state);
+    uint64_t cut = member->cut;
+    uint64_t loaded = member->loaded;
+    uint64_t hold = member->hold;
+    take_orders(member, state);
     member->min_clock = state->min_clock;
+    member->patience_ms = state->patience_ms;
     member->job = state->job;
     member->fenced = state->fenced;
     ck_assert(state->has_lease == (state->lease != NULL));
@@ -246,12 +345,22 @@ static void on_message(void *arg, struct ps_msg *msg)
         member->part = state->lease->part;
     }
     (void)strncpy(member->reason, state->reason, sizeof(member->reason) - 1);
-    bool news = state->placement != NULL || state->catalogue != NULL || state->sessions != NULL ||
-                state->finished != NULL || state->close != NULL;
+    bool orders = member->server && (cut != member->cut || loaded != member->loaded);
+    bool holds = !member->server && member->hold != hold && member->hold != 0;
+    bool news = orders || state->placement != NULL || state->catalogue != NULL ||
+                state->sessions != NULL || state->finished != NULL || state->close != NULL;
     ps_wire_unpacked_free(&state->base);
     ps_msg_unref(msg);
     if (member->server && news && !member->held) {
         rig_report(member, NULL);
+    }
+    if (holds && member->lease != 0) { /* It has nothing under way. */
+        Ps__V1__WorkerReport held = PS__V1__WORKER_REPORT__INIT;
+        held.lease = member->lease;
+        held.clock = member->lease_clock;
+        held.units_done = member->units_done;
+        held.held = member->hold;
+        rig_report(member, &held);
     }
 }
 
@@ -266,7 +375,9 @@ static void on_closed(void *arg, enum ps_status status)
 
 void rig_report(struct rig_member *member, Ps__V1__WorkerReport *progress)
 {
-    uint8_t buffer[512];
+    uint8_t buffer[2048];
+    static struct brought brought;
+    Ps__V1__CutWritten written = PS__V1__CUT_WRITTEN__INIT;
     Ps__V1__AttendReport report = PS__V1__ATTEND_REPORT__INIT;
     Ps__V1__ServerReport acks = PS__V1__SERVER_REPORT__INIT;
     Ps__V1__ServerStats stats = PS__V1__SERVER_STATS__INIT;
@@ -278,6 +389,16 @@ void rig_report(struct rig_member *member, Ps__V1__WorkerReport *progress)
         acks.catalogue_version = member->catalogue;
         acks.finished_version = member->finished;
         acks.closed_steps = member->closed_steps;
+        if (rig_setup.durable) {
+            acks.n_positions = fill_positions(member, &brought);
+            acks.positions = brought.list;
+            acks.generation_loaded = member->loaded;
+            acks.min_clock = member->view;
+            acks.cut_taken = member->cut;
+            written.cut = member->cut;
+            written.bytes = 100;
+            acks.cut_written = member->cut != 0 ? &written : NULL;
+        }
         if (member->n_rows > 0) {
             stats.memory_limit = member->memory_limit;
             acks.stats = &stats;
@@ -388,6 +509,9 @@ static enum ps_status disk_replace(struct ps_disk *base, const char *path, const
                                    size_t n_bytes, struct ps_error *err)
 {
     struct rig_disk *disk = disk_of(base);
+    if (disk->full) {
+        return ps_fail(err, PS_ERR_NO_SPACE, "cannot write %s: no space left", path);
+    }
     if (disk->broken) {
         return ps_fail(err, PS_ERR_IO, "cannot write %s: no space left", path);
     }

@@ -41,8 +41,25 @@ struct rig_member {
     Ps__V1__RowStats *rows[4]; /* A server's, in its reports. */
     size_t n_rows;
     uint64_t memory_limit; /* Of a server that reports rows. */
+    /* Servers that log. */
+    uint8_t id;        /* Of its data. */
+    uint64_t position; /* Of every slot. */
+    uint64_t loaded, cut, restore, kept, view;
+    bool slow;     /* It does not load, and takes no cut. */
+    uint64_t hold; /* Workers: asked for, and reported. */
+    uint64_t generation, term;
+    uint32_t patience_ms;
     char reason[256];
 };
+
+/* What a coordinator of the rig is started with. */
+struct rig_setup {
+    bool durable; /* And its servers log. */
+    struct ps_cut_keeper *keeper;
+    const char *restore_dir;
+    enum ps_coord_plant plant;
+};
+extern struct rig_setup rig_setup;
 
 struct rig {
     uint64_t now_ns;
@@ -78,12 +95,17 @@ Suite *suite_coord(void);
 Suite *suite_hostile(void);
 Suite *suite_rows(void);
 Suite *suite_parts(void);
+Suite *suite_life(void);
 
 /** A coordinator for `n_servers` servers over `store`, which the rig then owns. */
 void rig_start(struct rig *rig, struct ps_store *store, uint32_t n_servers);
 void rig_stop(struct rig *rig);
 /** Stop the coordinator and start another one over the same store. */
 void rig_restart(struct rig *rig, uint32_t n_servers);
+/** The coordinator dies and another takes over; members stay, without streams. */
+void rig_takeover(struct rig *rig, uint32_t n_servers);
+/** A server starts again with its data, at another address. It attends. */
+enum ps_status rig_rejoin(struct rig_member *member);
 /** Let virtual time pass. */
 void rig_pass(struct rig *rig, uint32_t ms);
 
@@ -115,10 +137,11 @@ Ps__V1__DescribeReply *rig_describe(struct rig *rig, struct rig_call *call);
 /** Any disk: one file in memory that can be damaged. */
 struct rig_disk {
     struct ps_disk base;
-    uint8_t data[4096];
+    uint8_t data[16384];
     size_t n_bytes;
     bool there;
     bool broken; /* Refuses to write. */
+    bool full;   /* For now. */
 };
 void rig_disk_init(struct rig_disk *disk);
 

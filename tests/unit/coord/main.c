@@ -2,4 +2,4 @@
 #include "test_coord.h"
 
 PS_TEST_MAIN(suite_lease_core, suite_lease_parts, suite_member_core, suite_coord_core,
-             suite_coord_random)
+             suite_coord_random, suite_server_core, suite_life_random)

@@ -693,7 +693,7 @@ START_TEST(a_new_coordinator_keeps_the_cluster_and_takes_the_next_term)
     rig_restart(&rig, 2);
     Ps__V1__DescribeReply *all = rig_describe(&rig, &call);
     ck_assert_uint_eq(all->term, 2);
-    ck_assert_uint_eq(all->generation, 1);
+    ck_assert_uint_eq(all->generation, 2);
     ck_assert_uint_eq(all->n_members, 0);
     ck_assert_uint_eq(all->cluster_id.data[1], 2);
     rig_call_free(&call);

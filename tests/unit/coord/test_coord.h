@@ -26,6 +26,8 @@ Suite *suite_lease_parts(void);
 Suite *suite_member_core(void);
 Suite *suite_coord_core(void);
 Suite *suite_coord_random(void);
+Suite *suite_life_random(void);
+Suite *suite_server_core(void);
 
 /** Two servers have joined, or none yet. */
 void bench_init(struct bench *bench, bool placed);

@@ -18,7 +18,8 @@ enum happening {
     BROKE,
     LEAVE,
     TICK,
-    FORGIVE
+    FORGIVE,
+    RETURNS
 };
 
 struct happens {
@@ -49,6 +50,12 @@ static const struct {
     {"who left is not dead", {{OPEN, 0}, {LEAVE, 10}, {TICK, 9000}}, PS_MEMBER_LEFT, 0},
     {"one may leave while joining", {{LEAVE, 10}}, PS_MEMBER_LEFT, 0},
     {"forgiveness begins anew", {{OPEN, 0}, {FORGIVE, 9000}, {TICK, 9001}}, PS_MEMBER_LIVE, 0},
+    {"who returns is away, once", {{OPEN, 0}, {RETURNS, 0}, {TICK, 5001}, {TICK, 5002}},
+     PS_MEMBER_AWAY, 1},
+    {"and live when it speaks", {{OPEN, 0}, {RETURNS, 0}, {BROKE, 1}, {TICK, 1500}, {HEARD, 9000},
+     {TICK, 9100}}, PS_MEMBER_LIVE, 1},
+    {"and may leave for good", {{OPEN, 0}, {RETURNS, 0}, {TICK, 5001}, {LEAVE, 6000}},
+     PS_MEMBER_LEFT, 1},
     {"also for broken streams", {{OPEN, 0}, {BROKE, 1}, {FORGIVE, 9000}, {TICK, 9900}},
      PS_MEMBER_SUSPECT, 0},
 };
@@ -64,6 +71,7 @@ static int play(struct ps_member *member, const struct happens *event)
     case LEAVE: ps_member_leave(member); break;
     case TICK: return ps_member_tick(member, event->at_ms, &times);
     case FORGIVE: ps_member_forgive(member, event->at_ms); break;
+    case RETURNS: member->returns = true; break;
     }
     return 0;
 }
