@@ -12,8 +12,10 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/failpoint.h"
 #include "obs/log.h"
 #include "os/alloc.h"
+#include "os/clock.h"
 #include "os/cpu.h"
 #include "os/loop.h"
 #include "os/memory.h"
@@ -27,6 +29,7 @@
 
 #define EXIT_USAGE        2
 #define EXIT_CLUSTER_LOST 4
+#define EXIT_DAMAGED      65
 #define EXIT_INTERNAL     70
 #define EXIT_DISK         74
 #define EXIT_DENIED       77
@@ -40,13 +43,15 @@ struct daemon {
     struct ps_loop *loop;
     struct ps_thread_exec *lanes[PS_LANES_MAX];
     uint32_t n_lanes;
+    struct ps_thread_exec *log;  /* Writes the log. */
+    struct ps_thread_exec *snap; /* Writes snapshots. */
     struct ps_rpc *rpc;
     struct ps_mem mem;
     struct ps_metrics metrics;
     struct ps_disk *disk;
     struct ps_server *server;
     struct ps_timer linger;
-    char store_path[4096];
+    char snapshot_dir[PS_DIR_BYTES_MAX + sizeof("/snapshots")];
     bool stopping;
     bool stopped; /* In order: nothing is under way any more. */
     int exit_status;
@@ -63,8 +68,9 @@ static int exit_status_of(enum ps_status status)
     case PS_ERR_UNSUPPORTED: return EXIT_USAGE;
     case PS_ERR_NOMEM:
     case PS_ERR_INTERNAL: return EXIT_INTERNAL;
+    case PS_ERR_CORRUPT: return EXIT_DAMAGED;
     case PS_ERR_IO:
-    case PS_ERR_CORRUPT: return EXIT_DISK;
+    case PS_ERR_NO_SPACE: return EXIT_DISK;
     case PS_ERR_DENIED: return EXIT_DENIED;
     default: return EXIT_CLUSTER_LOST;
     }
@@ -109,7 +115,10 @@ static void changed(void *arg)
     if (view.lost.status != PS_OK && daemon->exit_status == 0) {
         (void)fprintf(stderr, "ps-server: %s\n", view.lost.text);
         /* Refused by the coordinator: it has not been in the cluster that it could lose. */
-        daemon->exit_status = view.joined ? EXIT_CLUSTER_LOST : exit_status_of(view.lost.status);
+        bool own = view.lost.status == PS_ERR_IO || view.lost.status == PS_ERR_CORRUPT ||
+                   view.lost.status == PS_ERR_NO_SPACE; /* Its own disk, not the cluster. */
+        daemon->exit_status =
+            view.joined && !own ? EXIT_CLUSTER_LOST : exit_status_of(view.lost.status);
     }
     if (view.lost.status != PS_OK || view.job == JOB_STOPPED) {
         ps_timer_start(ps_loop_port(daemon->loop), &daemon->linger, LINGER_MS);
@@ -133,11 +142,27 @@ static enum ps_status start_threads(struct daemon *daemon, struct ps_error *err)
         status = ps_thread_exec_create(name, &daemon->lanes[i], err);
         daemon->n_lanes += status == PS_OK ? 1 : 0;
     }
+    if (status == PS_OK && daemon->settings.durability != PS_DURABILITY_MEMORY) {
+        status = ps_thread_exec_create("log", &daemon->log, err);
+    }
+    if (status == PS_OK) {
+        status = ps_thread_exec_create("snap", &daemon->snap, err);
+    }
     if (status == PS_OK) {
         struct ps_rpc_options rpc = {.mem = &daemon->mem};
         status = ps_rpc_create(&rpc, &daemon->rpc, err);
     }
     return status;
+}
+
+/* Also where the disk is what it is: a flag is named that way, and its source. */
+static enum ps_status make_dir(const struct daemon *daemon, const char *name, const char *dir,
+                               struct ps_error *err)
+{
+    struct ps_conf_words words;
+    enum ps_status status = dir != NULL ? ps_disk_make_dir(daemon->disk, dir, err) : PS_OK;
+    return status == PS_OK ? PS_OK
+                           : ps_wrap(err, status, "%s", ps_conf_say(&daemon->conf, name, &words));
 }
 
 static enum ps_status start_server(struct daemon *daemon, struct ps_error *err)
@@ -159,35 +184,55 @@ static enum ps_status start_server(struct daemon *daemon, struct ps_error *err)
         .n_servers = s->servers,
         .grace_ms = (uint32_t)s->grace_ms,
         .silence_ms = (uint32_t)s->silence_ms,
-        .give_up_ms = (uint32_t)s->give_up_ms,
-        .plant = (enum ps_plant)s->plant,
+        .give_up_ms = ps_conf_given(&daemon->conf, "give-up") ? (uint32_t)s->give_up_ms : 0,
+        .wait_ms = (uint32_t)s->wait_ms,
+        .snapshot_every_ms = s->snapshot_every_ms,
+        .snapshot_keep = s->snapshot_keep,
+        .wall_ms = ps_clock_wall_ms,
+        .disk = daemon->disk,
+        .data_dir = s->data_dir,
+        .snapshot_dir = s->snapshot_dir,
+        .restore_dir = s->restore_dir,
+        .durability = (enum ps_durability)s->durability,
+        .log_bytes = s->log_bytes,
         .changed = changed,
         .arg = daemon,
     };
     for (uint32_t i = 0; i < daemon->n_lanes; i++) {
         options.lanes[i] = ps_thread_exec_port(daemon->lanes[i]);
     }
+    options.log_exec = daemon->log != NULL ? ps_thread_exec_port(daemon->log) : NULL;
+    options.snap_exec = ps_thread_exec_port(daemon->snap);
     ps_random_id(&options.session);
     ps_random_id(&options.new_cluster_id);
     memcpy(&options.seed, options.session.bytes, sizeof(options.seed));
     ps_random_bytes(&options.new_key_seed, sizeof(options.new_key_seed));
     ps_random_bytes(&options.index_seed, sizeof(options.index_seed));
-    if (s->data_dir != NULL && s->coordinator == NULL) {
-        struct ps_conf_words words;
-        int n =
-            snprintf(daemon->store_path, sizeof(daemon->store_path), "%s/coordinator", s->data_dir);
-        if (n < 0 || (size_t)n >= sizeof(daemon->store_path)) {
-            return ps_fail(err, PS_ERR_INVALID, "%s: the path is too long",
-                           ps_conf_say(&daemon->conf, "data-dir", &words));
-        }
-        enum ps_status status = ps_disk_make_dir(daemon->disk, s->data_dir, err);
-        if (status != PS_OK) {
-            return ps_wrap(err, status, "%s", ps_conf_say(&daemon->conf, "data-dir", &words));
-        }
-        options.disk = daemon->disk;
-        options.store_path = daemon->store_path;
+    ps_random_id(&options.new_server_id);
+    enum ps_status status = ps_server_plant(s->plant, &options.plant, err);
+    if (s->snapshot_dir == NULL && s->data_dir != NULL) {
+        int n = snprintf(daemon->snapshot_dir, sizeof(daemon->snapshot_dir), "%s/snapshots",
+                         s->data_dir);
+        PS_ASSERT(n > 0 && (size_t)n < sizeof(daemon->snapshot_dir));
+        options.snapshot_dir = daemon->snapshot_dir;
+    }
+    if (status == PS_OK) {
+        status = make_dir(daemon, "data-dir", s->data_dir, err);
+    }
+    if (status == PS_OK) {
+        status = make_dir(daemon, "snapshot-dir", s->snapshot_dir, err);
+    }
+    if (status != PS_OK) {
+        return status;
     }
     return ps_server_start(&options, &daemon->server, err);
+}
+
+static void stop_thread(struct ps_thread_exec *thread)
+{
+    if (thread != NULL) {
+        ps_thread_exec_stop(thread);
+    }
 }
 
 /* Threads end before what they use; the reverse of the order of making. */
@@ -196,11 +241,15 @@ static void clean_up(struct daemon *daemon)
     for (uint32_t i = 0; i < daemon->n_lanes; i++) {
         ps_thread_exec_stop(daemon->lanes[i]);
     }
+    stop_thread(daemon->log);
+    stop_thread(daemon->snap);
     ps_server_destroy(daemon->server);
     ps_rpc_destroy(daemon->rpc);
     for (uint32_t i = 0; i < daemon->n_lanes; i++) {
         ps_thread_exec_destroy(daemon->lanes[i]);
     }
+    ps_thread_exec_destroy(daemon->log);
+    ps_thread_exec_destroy(daemon->snap);
     ps_loop_destroy(daemon->loop);
 }
 
@@ -239,10 +288,48 @@ static int serve(struct daemon *daemon)
     return daemon->exit_status;
 }
 
+#ifdef PS_PLANT
+static void say_failpoint(const struct ps_failpoint_nth *nth)
+{
+    ps_log(PS_LOG_WARN, "failpoint.fires", "place=%s occasion=%" PRIu32 " signal=%s", nth->name,
+           nth->at, nth->stops ? "stop" : "kill");
+}
+#endif
+
+static enum ps_status set_failpoint(const struct daemon *daemon, struct ps_error *err)
+{
+    const char *name = daemon->settings.failpoint;
+    struct ps_conf_words words;
+    if (strcmp(name, "none") == 0) {
+        return PS_OK;
+    }
+#ifdef PS_PLANT
+    static struct ps_failpoint_nth nth;
+    nth.stops = strncmp(name, "stop-", 5) == 0;
+    nth.name = nth.stops || strncmp(name, "kill-", 5) == 0 ? name + 5 : name;
+    nth.at = daemon->settings.failpoint_at;
+    nth.say = say_failpoint;
+    if (ps_failpoint_set_nth(&nth)) {
+        return PS_OK;
+    }
+    return ps_fail(err, PS_ERR_INVALID,
+                   "%s: no place has this name: common/base/failpoint.h lists "
+                   "them",
+                   ps_conf_say(&daemon->conf, "failpoint", &words));
+#else
+    return ps_fail(err, PS_ERR_INVALID, "%s works in test builds only (-Dplant=true)",
+                   ps_conf_say(&daemon->conf, "failpoint", &words));
+#endif
+}
+
 static int start(struct daemon *daemon)
 {
     struct ps_error err;
-    if (ps_server_options_check(&daemon->conf, &daemon->settings, &err) != PS_OK) {
+    if (daemon->settings.data_dir != NULL && !ps_conf_given(&daemon->conf, "durability")) {
+        daemon->settings.durability = PS_DURABILITY_LOG;
+    }
+    if (ps_server_options_check(&daemon->conf, &daemon->settings, &err) != PS_OK ||
+        set_failpoint(daemon, &err) != PS_OK) {
         (void)fprintf(stderr, "ps-server: %s\n", err.text);
         return EXIT_USAGE;
     }

@@ -7,8 +7,94 @@
 
 #define AT(field) .offset = offsetof(struct ps_server_settings, field)
 
-static const char *const plant_words[] = {"none", "gate-off-by-one", "dedupe-off",
-                                          "dead-in-minimum", NULL};
+static const char *const durability_words[] = {"memory", "log", "fsync", NULL};
+
+PS_STATIC_ASSERT(PS_ARRAY_LEN(durability_words) == PS_DURABILITY_FSYNC + 2, "one word each");
+
+static const struct ps_option lasting_rows[] = {
+    {
+        .name = "data-dir",
+        .unit = "DIR",
+        .group = "What lasts",
+        .help = "Folder of this server's own, for its log and, at the coordinator, the cluster. "
+                "Started again with the same one, it goes on. Without it nothing outlives the "
+                "process but snapshots.",
+        .type = PS_OPTION_STRING,
+        .min = 1,
+        .max = PS_DIR_BYTES_MAX,
+        AT(data_dir),
+    },
+    {
+        .name = "durability",
+        .help =
+            "A push is acknowledged when it is applied (memory), written to the log file, which "
+            "outlives the process (log), or on the disk, which outlives the power (fsync). "
+            "Preset: log with --data-dir, memory without.",
+        .type = PS_OPTION_ENUM,
+        .words = durability_words,
+        AT(durability),
+    },
+    {
+        .name = "log-bytes",
+        .help = "A log longer than this asks for a snapshot, behind which it can be cut off.",
+        .type = PS_OPTION_BYTES,
+        .min = PS_LOG_BYTES_LEAST,
+        .preset = "1GiB",
+        AT(log_bytes),
+    },
+    {
+        .name = "snapshot-dir",
+        .unit = "DIR",
+        .help = "Folder for snapshots, shared by all servers or this one's own. Preset: snapshots "
+                "in the --data-dir.",
+        .type = PS_OPTION_STRING,
+        .min = 1,
+        .max = PS_DIR_BYTES_MAX,
+        AT(snapshot_dir),
+    },
+    {
+        .name = "snapshot-every",
+        .help =
+            "How often the coordinator has a snapshot taken; 0: only when one is asked for or a "
+            "log is full.",
+        .type = PS_OPTION_DURATION_MS,
+        .preset = "10m",
+        AT(snapshot_every_ms),
+    },
+    {
+        .name = "snapshot-keep",
+        .help = "Complete snapshots to keep.",
+        .type = PS_OPTION_U32,
+        .min = 1,
+        .max = PS_SNAPSHOTS_KEPT_MAX,
+        .preset = "2",
+        AT(snapshot_keep),
+    },
+    {
+        .name = "restore",
+        .unit = "DIR",
+        .help = "Begin with the newest complete snapshot in this folder, of any number of servers.",
+        .type = PS_OPTION_STRING,
+        .min = 1,
+        .max = PS_DIR_BYTES_MAX,
+        AT(restore_dir),
+    },
+    {
+        .name = "wait-for-server",
+        .help = "How long the job waits for a server that is gone and can come back with what it "
+                "had.",
+        .type = PS_OPTION_DURATION_MS,
+        .min = 1000,
+        .max = PS_WAIT_SERVER_MS_MAX,
+        .preset = "2m",
+        AT(wait_ms),
+    },
+};
+
+const struct ps_option_table ps_server_lasting_table = {
+    .rows = lasting_rows,
+    .n_rows = PS_ARRAY_LEN(lasting_rows),
+};
 
 static const struct ps_option rows[] = {
     {
@@ -69,13 +155,6 @@ static const struct ps_option rows[] = {
         .max = PS_SERVERS_MAX,
         .preset = "1",
         AT(servers),
-    },
-    {
-        .name = "data-dir",
-        .unit = "DIR",
-        .help = "Folder for the coordinator's file. Without it nothing outlives the process.",
-        .type = PS_OPTION_STRING,
-        AT(data_dir),
     },
     {
         .name = "grace",
@@ -156,18 +235,39 @@ static const struct ps_option rows[] = {
     {
         .name = "plant",
         .help = "Test builds only: have this bug.",
-        .type = PS_OPTION_ENUM,
-        .words = plant_words,
+        .unit = "NAME",
+        .type = PS_OPTION_STRING,
         .preset = "none",
         AT(plant),
+    },
+    {
+        .name = "failpoint",
+        .unit = "NAME",
+        .help = "Test builds only: kill (NAME, kill-NAME) or stop (stop-NAME) this process there.",
+        .type = PS_OPTION_STRING,
+        .preset = "none",
+        AT(failpoint),
+    },
+    {
+        .name = "failpoint-at",
+        .help = "Test builds only: not before it has been there so often.",
+        .unit = "occasions",
+        .type = PS_OPTION_U32,
+        .min = 1,
+        .preset = "1",
+        AT(failpoint_at),
     },
 };
 
 static const struct ps_option_table table = {.rows = rows, .n_rows = PS_ARRAY_LEN(rows)};
-static const struct ps_option_use uses[] = {{.table = &table, .offset = 0}};
+static const struct ps_option_use uses[] = {
+    {.table = &table, .offset = 0},
+    {.table = &ps_server_lasting_table, .offset = 0},
+};
 
 static const struct ps_exit exits[] = {
-    {0, "stopped"}, {2, "bad usage"}, {4, "cluster lost"}, {74, "disk error"}, {0, NULL},
+    {0, "stopped"},       {2, "bad usage"},   {4, "cluster lost"},
+    {65, "damaged file"}, {74, "disk error"}, {0, NULL},
 };
 
 const struct ps_program ps_server_program = {

@@ -14,7 +14,7 @@
 #define GIVE_UP_MS      10000u
 #define JOIN_PATIENCE   3u    /* Times give_up_ms: servers may start before their coordinator. */
 #define LOG_FIRST_MS    1000u /* Shorter outages are not worth a line. */
-#define JOIN_BYTES      1024u /* The longest is about 400. */
+#define JOIN_BYTES      (1024u + PS_SLOTS * 32u) /* The rest of the longest is about 400. */
 #define UPDATES_MAX     16u /* In the lanes at a time; then messages wait, and the stream stalls. */
 #define STOP_WAIT_MS    300u /* For a coordinator to end the stream in peace. */
 
@@ -26,10 +26,10 @@ struct arrival {
     struct ps_msg *msg;
 };
 
-static void stop_if_idle(struct ps_attend *attend)
+void ps_attend_stop_if_idle(struct ps_attend *attend)
 {
     if (attend->stopping && !attend->joining && attend->stream == NULL && attend->n_updates == 0 &&
-        attend->stop_done != NULL) {
+        attend->n_logging == 0 && !attend->restoring && attend->stop_done != NULL) {
         void (*done)(void *arg) = attend->stop_done;
         attend->stop_done = NULL;
         done(attend->stop_arg);
@@ -57,110 +57,6 @@ static void retry_later(struct ps_attend *attend)
         ps_exec_now_ms(attend->options.exec) + ps_backoff_next_ms(&attend->backoff, &attend->rng);
 }
 
-/* ---- Reports -------------------------------------------------------------------------------- */
-
-/* What the ledger says at this moment, as gauges too. */
-static void fill_gauges(const struct ps_attend *attend, Ps__V1__ServerStats *stats)
-{
-    struct ps_metrics *m = attend->options.metrics;
-    const struct ps_ledger *ledger = attend->options.svc->ledger;
-    stats->open_calls = atomic_load_explicit(&ledger->n_calls, memory_order_relaxed);
-    stats->open_bytes = atomic_load_explicit(&ledger->bytes, memory_order_relaxed);
-    stats->lent_bytes = atomic_load_explicit(&ledger->lent_bytes, memory_order_relaxed);
-    ps_metric_set(m, PS_METRIC_calls_open, stats->open_calls);
-    ps_metric_set(m, PS_METRIC_calls_open_bytes, stats->open_bytes);
-    ps_metric_set(m, PS_METRIC_pages_lent_bytes, stats->lent_bytes);
-}
-
-static void fill_stats(const struct ps_attend *attend, Ps__V1__ServerStats *stats)
-{
-    const struct ps_metrics *m = attend->options.metrics;
-    if (m == NULL) {
-        return;
-    }
-    fill_gauges(attend, stats);
-    stats->pushes = ps_metric_get(m, PS_METRIC_push_total);
-    stats->pulls = ps_metric_get(m, PS_METRIC_pull_total);
-    stats->bytes_pushed = ps_metric_get(m, PS_METRIC_bytes_pushed_total);
-    stats->bytes_pulled = ps_metric_get(m, PS_METRIC_bytes_pulled_total);
-    stats->repeats = ps_metric_get(m, PS_METRIC_pushes_repeated_total);
-    stats->parked_now = ps_metric_get(m, PS_METRIC_pulls_parked);
-    stats->parked = ps_metric_get(m, PS_METRIC_pulls_parked_total);
-    stats->copied_push_bytes = ps_metric_get(m, PS_METRIC_bytes_copied_push_total);
-    stats->copied_pull_bytes = ps_metric_get(m, PS_METRIC_bytes_copied_pull_total);
-    stats->busy = ps_metric_get(m, PS_METRIC_calls_busy_total) +
-                  ps_metric_get(m, PS_METRIC_pushes_refused_total) +
-                  ps_metric_get(m, PS_METRIC_pulls_refused_total);
-    stats->not_finite = ps_metric_get(m, PS_METRIC_not_finite_total);
-    if (attend->options.mem != NULL) {
-        const _Atomic uint64_t *used = attend->options.mem->used;
-        stats->memory_bytes = atomic_load(&used[PS_MEM_PAGES]);
-        stats->memory_limit = attend->options.mem->limit[PS_MEM_PAGES];
-        stats->staged_bytes = atomic_load(&used[PS_MEM_STAGED]);
-        stats->calls_bytes = atomic_load(&used[PS_MEM_CALLS]);
-        stats->sessions_bytes = atomic_load(&used[PS_MEM_SESSIONS]);
-        stats->other_bytes = atomic_load(&used[PS_MEM_DATA]) + atomic_load(&used[PS_MEM_OTHER]);
-    }
-}
-
-/* What the lanes hold of sparse tables: those that all of them have made. */
-static size_t fill_rows(struct ps_attend *attend)
-{
-    size_t n = 0;
-    for (uint32_t table = 0; table < attend->acked.catalogue_version; table++) {
-        struct ps_sparse_stats sum = {0};
-        uint64_t n_refused = 0;
-        bool sparse = attend->options.catalogue->tables[table].sparse;
-        for (uint32_t i = 0; i < attend->options.n_lanes && sparse; i++) {
-            (void)ps_lane_figures(attend->options.lanes[i], table, &sum, &n_refused);
-        }
-        if (sparse) {
-            Ps__V1__RowStats *to = &attend->rows[n];
-            ps__v1__row_stats__init(to);
-            to->table = table;
-            to->rows = sum.n_rows;
-            to->bytes = sum.n_bytes;
-            to->created = sum.n_created;
-            to->updated = sum.n_updated;
-            to->dropped = sum.n_dropped;
-            to->expired = sum.n_expired;
-            to->refused = n_refused;
-            attend->row_list[n++] = to;
-        }
-    }
-    return n;
-}
-
-static void send_report(struct ps_attend *attend)
-{
-    if (attend->stream == NULL) {
-        return;
-    }
-    Ps__V1__ServerStats stats = PS__V1__SERVER_STATS__INIT;
-    Ps__V1__ServerReport server = PS__V1__SERVER_REPORT__INIT;
-    Ps__V1__AttendReport report = PS__V1__ATTEND_REPORT__INIT;
-    fill_stats(attend, &stats);
-    server.placement_version = attend->acked.placement_version;
-    server.sessions_version = attend->acked.sessions_version;
-    server.catalogue_version = attend->acked.catalogue_version;
-    server.finished_version = attend->acked.finished_version;
-    server.closed_steps = attend->acked.closed_steps;
-    server.stats = &stats;
-    server.n_row_stats = fill_rows(attend);
-    server.row_stats = attend->row_list;
-    report.session.len = sizeof(attend->options.session.bytes);
-    report.session.data = attend->options.session.bytes;
-    report.session_number = attend->session_number;
-    report.term = attend->term;
-    report.generation = attend->generation;
-    report.server = &server;
-    bool fits = false;
-    size_t n_bytes = ps_wire_pack(&report.base, attend->report, sizeof(attend->report), &fits);
-    PS_ASSERT(fits);
-    struct ps_out out = {.head = attend->report, .n_head_bytes = n_bytes};
-    (void)ps_stream_send(attend->stream, &out); /* Refused: the next heartbeat repeats it. */
-}
-
 static void note_update(struct ps_attend *attend, const struct ps_lane_update *update)
 {
     struct ps_attend_acked *acked = &attend->acked;
@@ -171,12 +67,24 @@ static void note_update(struct ps_attend *attend, const struct ps_lane_update *u
         ps_attend_lose(attend, &err);
         return;
     }
+    if (update->generation != attend->generation) {
+        return; /* What its slots took of another one, they have forgotten. */
+    }
+    if (atomic_load(&update->stale)) { /* Some lanes have it, some not: all of it once more. */
+        ps_log(PS_LOG_WARN, "news.stale", "term=%llu why=\"a slot knows a higher term\"",
+               (unsigned long long)update->term);
+        ps_attend_start_over(attend, PS_ERR_CANCELED);
+        return;
+    }
     if (update->has_placement) {
         acked->placement_version = update->placement_version;
         if (!attend->view.placed) {
             attend->view.placed = true;
             changed(attend);
         }
+    }
+    if (update->has_placement || update->generation == attend->generation_restored) {
+        attend->generation_loaded = update->generation;
     }
     if (update->has_sessions && update->sessions.version > acked->sessions_version) {
         acked->sessions_version = update->sessions.version;
@@ -195,7 +103,7 @@ static void note_update(struct ps_attend *attend, const struct ps_lane_update *u
                               memory_order_release);
     }
     if (news) {
-        send_report(attend);
+        ps_attend_send_report(attend);
     }
 }
 
@@ -204,8 +112,20 @@ static void note_update(struct ps_attend *attend, const struct ps_lane_update *u
 /* Calls of another generation are refused from now on. */
 static void set_generation(struct ps_attend *attend, uint64_t generation)
 {
+    if (generation != attend->generation) { /* The lists of another one are not repeated. */
+        attend->min_clock = 0;
+        attend->sessions_version = 0;
+        attend->n_sessions = 0;
+        attend->n_staged = 0;
+        attend->finished_version = 0;
+        attend->n_ranges = 0;
+        attend->acked.sessions_version = 0; /* Nor what its slots had of them. */
+        attend->acked.finished_version = 0;
+        attend->acked.closed_steps = 0;
+    }
     attend->generation = generation;
-    atomic_store_explicit(&attend->options.svc->generation, generation, memory_order_relaxed);
+    /* From now on calls are taken: what else they need is there. */
+    atomic_store_explicit(&attend->options.svc->generation, generation, memory_order_release);
 }
 
 /* Yesterday's coordinator is gone and another cluster has its address. */
@@ -229,7 +149,7 @@ static bool other_cluster(const struct ps_attend *attend, const Ps__V1__AttendSt
 }
 
 /* Groups come once a stream: who missed one asks for all of them on another stream. */
-static void start_over(struct ps_attend *attend, enum ps_status status)
+void ps_attend_start_over(struct ps_attend *attend, enum ps_status status)
 {
     attend->deaf = true;
     if (attend->stream != NULL) {
@@ -237,44 +157,44 @@ static void start_over(struct ps_attend *attend, enum ps_status status)
     }
 }
 
-static void take_state(struct ps_attend *attend, const Ps__V1__AttendState *state)
+/* @return false: it is nothing to act on */
+static bool take_state(struct ps_attend *attend, Ps__V1__AttendState *state)
 {
     struct ps_error err;
     if (other_cluster(attend, state, &err)) { /* Its terms say nothing to us. */
         ps_attend_lose(attend, &err);
-        return;
+        return false;
     }
     if (state->term < attend->term) {
-        return; /* A deposed coordinator. */
+        return false; /* A deposed coordinator. */
     }
     attend->heard_ms = ps_exec_now_ms(attend->options.exec);
     ps_backoff_reset(&attend->backoff);
     attend->term = state->term;
+    attend->patience_ms = state->patience_ms != 0 ? state->patience_ms : attend->patience_ms;
     set_generation(attend, state->generation);
     if (state->fenced) {
         (void)ps_fail(&err, PS_ERR_FENCED, "the coordinator closed this server's session: %s",
                       state->reason[0] != '\0' ? state->reason : "it was silent too long");
         ps_attend_lose(attend, &err);
+        return false;
+    }
+    ps_attend_hold_state(attend, state);
+    return true;
+}
+
+void ps_attend_take_job(struct ps_attend *attend, const Ps__V1__AttendState *state)
+{
+    if (attend->view.job == (uint32_t)state->job || attend->view.lost.status != PS_OK) {
         return;
     }
-    enum ps_status status = ps_attend_take_state(attend, state, &err);
-    if (status == PS_ERR_NOMEM) {
-        ps_log(PS_LOG_WARN, "attend.no_memory", "why=\"%s\"", err.text);
-        start_over(attend, PS_ERR_NOMEM);
-        return;
-    }
-    if (status != PS_OK) {
+    attend->view.job = (uint32_t)state->job;
+    if (state->job == PS__V1__JOB_STATE__CLUSTER_LOST) {
+        struct ps_error err;
+        (void)ps_fail(&err, PS_ERR_LOST, "%s", state->reason);
         ps_attend_lose(attend, &err);
-        return;
     }
-    if (attend->view.job != (uint32_t)state->job) {
-        attend->view.job = (uint32_t)state->job;
-        if (state->job == PS__V1__JOB_STATE__CLUSTER_LOST) {
-            (void)ps_fail(&err, PS_ERR_LOST, "%s", state->reason);
-            ps_attend_lose(attend, &err);
-        }
-        changed(attend);
-    }
+    changed(attend);
 }
 
 static void take_arrival(struct arrival *arrival)
@@ -284,23 +204,25 @@ static void take_arrival(struct arrival *arrival)
         Ps__V1__AttendState *state = (Ps__V1__AttendState *)ps_wire_unpack(
             &ps__v1__attend_state__descriptor, arrival->msg->slices, arrival->msg->n_slices,
             attend->options.mem);
-        if (state != NULL) {
-            take_state(attend, state);
+        if (state != NULL && !take_state(attend, state)) {
             ps_wire_unpacked_free(&state->base);
-        } else {
+        } else if (state == NULL) {
             ps_metric_add(attend->options.metrics, PS_METRIC_messages_malformed_total, 1);
-            start_over(attend, PS_ERR_CORRUPT);
+            ps_attend_start_over(attend, PS_ERR_CORRUPT);
         }
     }
     ps_msg_unref(arrival->msg);
     ps_mem_free(arrival);
 }
 
-/* Lanes that are slow must not be filled with news: the messages wait, in their order. */
-static void take_waiting(struct ps_attend *attend)
+/*
+ * Lanes that are slow must not be filled with news, and what waits for the log holds up what comes
+ * behind it: the messages wait, in their order.
+ */
+void ps_attend_take_waiting(struct ps_attend *attend)
 {
     while (!ps_list_empty(&attend->waiting) &&
-           (attend->n_updates < UPDATES_MAX || attend->stopping)) {
+           (attend->stopping || (attend->n_updates < UPDATES_MAX && attend->held == NULL))) {
         struct arrival *arrival = PS_CONTAINER_OF(attend->waiting.next, struct arrival, node);
         ps_list_remove(&arrival->node);
         take_arrival(arrival);
@@ -311,9 +233,11 @@ void ps_attend_update_done(struct ps_attend *attend, const struct ps_lane_update
 {
     PS_ASSERT(attend->n_updates > 0);
     attend->n_updates--;
+    /* The first one of a stream has everything: tables, placement, sessions. */
+    atomic_store_explicit(&attend->options.svc->unplaced, false, memory_order_relaxed);
     note_update(attend, update);
-    take_waiting(attend);
-    stop_if_idle(attend);
+    ps_attend_take_waiting(attend);
+    ps_attend_stop_if_idle(attend);
 }
 
 static void run_arrival(struct ps_mail *mail)
@@ -321,7 +245,7 @@ static void run_arrival(struct ps_mail *mail)
     struct arrival *arrival = PS_CONTAINER_OF(mail, struct arrival, mail);
     ps_list_init(&arrival->node);
     ps_list_append(&arrival->attend->waiting, &arrival->node);
-    take_waiting(arrival->attend);
+    ps_attend_take_waiting(arrival->attend);
 }
 
 /* On a transport thread, as the two below. */
@@ -353,7 +277,7 @@ static void run_stream_closed(struct ps_mail *mail)
     attend->stream = NULL;
     ps_timer_stop(attend->options.exec, &attend->stop_timer);
     retry_later(attend);
-    stop_if_idle(attend);
+    ps_attend_stop_if_idle(attend);
 }
 
 static void open_stream(struct ps_attend *attend)
@@ -362,10 +286,18 @@ static void open_stream(struct ps_attend *attend)
     attend->stream_closed.run = run_stream_closed;
     attend->deaf = false;
     attend->stream = ps_stream_open(attend->channel, METHOD_ATTEND, &events, attend);
-    send_report(attend);
+    ps_attend_send_report(attend);
 }
 
 /* ---- Joining -------------------------------------------------------------------------------- */
+
+static uint32_t give_up_after_ms(const struct ps_attend *attend)
+{
+    if (attend->options.give_up_ms != 0) {
+        return attend->options.give_up_ms;
+    }
+    return attend->patience_ms != 0 ? attend->patience_ms : GIVE_UP_MS;
+}
 
 static void start_join(struct ps_attend *attend)
 {
@@ -383,10 +315,18 @@ static void start_join(struct ps_attend *attend)
         join.cluster_id.len = sizeof(attend->cluster.bytes);
         join.cluster_id.data = attend->cluster.bytes;
     }
+    if (!ps_id_none(&attend->options.server)) {
+        join.server.len = sizeof(attend->options.server.bytes);
+        join.server.data = attend->options.server.bytes;
+    }
+    join.n_positions = ps_attend_fill_positions(attend);
+    join.positions = attend->position_list;
+    join.generation = attend->options.generation;
+    join.durability = (Ps__V1__Durability)attend->options.durability;
     bool fits = false;
     size_t n_bytes = ps_wire_pack(&join.base, bytes, sizeof(bytes), &fits);
     PS_ASSERT(fits);
-    uint32_t give_up_ms = attend->options.give_up_ms;
+    uint32_t give_up_ms = give_up_after_ms(attend);
     attend->join = (struct ps_request){
         .method = METHOD_JOIN,
         .timeout_ms = give_up_ms < JOIN_TIMEOUT_MS ? give_up_ms : JOIN_TIMEOUT_MS,
@@ -410,12 +350,20 @@ static void joined(struct ps_attend *attend, const Ps__V1__JoinReply *reply)
         return;
     }
     (void)ps_id_from(reply->cluster_id.data, reply->cluster_id.len, &attend->cluster);
+    struct ps_lasting *lasting = attend->options.lasting;
+    struct ps_error err;
+    if (lasting != NULL && lasting->ops->joined(lasting, &attend->cluster, reply->server_index,
+                                                reply->generation, &err) != PS_OK) {
+        ps_attend_lose(attend, &err);
+        return;
+    }
+    attend->patience_ms = reply->patience_ms;
     attend->heard_ms = ps_exec_now_ms(attend->options.exec);
     ps_backoff_reset(&attend->backoff);
     attend->session_number = reply->session_number;
     attend->term = reply->term;
-    set_generation(attend, reply->generation);
     atomic_store_explicit(&attend->options.svc->key_seed, reply->key_seed, memory_order_relaxed);
+    set_generation(attend, reply->generation);
     attend->view.index = reply->server_index;
     attend->view.joined = true;
     char cluster[PS_ID_TEXT_BYTES];
@@ -460,7 +408,7 @@ static void run_join_done(struct ps_mail *mail)
     }
     ps_msg_unref(join->reply);
     join->reply = NULL;
-    stop_if_idle(attend);
+    ps_attend_stop_if_idle(attend);
 }
 
 /* ---- Life ----------------------------------------------------------------------------------- */
@@ -470,7 +418,7 @@ static bool bear_silence(struct ps_attend *attend, uint64_t now_ms)
 {
     /* Daemons of one job start in any order: joining may take longer than silence later. */
     bool joined = attend->view.joined;
-    uint64_t patience_ms = (uint64_t)attend->options.give_up_ms * (joined ? 1 : JOIN_PATIENCE);
+    uint64_t patience_ms = (uint64_t)give_up_after_ms(attend) * (joined ? 1 : JOIN_PATIENCE);
     uint64_t silent_ms = now_ms - attend->heard_ms;
     unsigned long long silent_s = silent_ms / 1000;
     bool known = !joined && attend->why.status != PS_OK;
@@ -506,7 +454,7 @@ static void run_timer(struct ps_timer *timer)
             start_join(attend);
         }
     } else if (attend->stream != NULL) {
-        send_report(attend);
+        ps_attend_send_report(attend);
     } else if (now_ms >= attend->retry_at_ms) {
         open_stream(attend);
     }
@@ -543,9 +491,9 @@ enum ps_status ps_attend_create(const struct ps_attend_options *options, struct 
         return ps_fail(err, PS_ERR_NOMEM, "no memory for attending");
     }
     attend->options = *options;
-    if (attend->options.give_up_ms == 0) {
-        attend->options.give_up_ms = GIVE_UP_MS;
-    }
+    atomic_store_explicit(&options->svc->unplaced, true, memory_order_relaxed);
+    attend->generation = options->generation;
+    attend->n_tables = atomic_load_explicit(&options->catalogue->n_tables, memory_order_relaxed);
     attend->cluster = options->cluster_id;
     enum ps_status status = PS_OK;
     if (!copy_text(attend->coordinator, sizeof(attend->coordinator), options->coordinator) ||
@@ -574,6 +522,8 @@ enum ps_status ps_attend_create(const struct ps_attend_options *options, struct 
 void ps_attend_view(const struct ps_attend *attend, struct ps_attend_view *ret)
 {
     *ret = attend->view;
+    ret->generation = attend->generation;
+    ret->cluster = attend->cluster;
 }
 
 void ps_attend_stop(struct ps_attend *attend, void (*done)(void *arg), void *arg)
@@ -582,7 +532,7 @@ void ps_attend_stop(struct ps_attend *attend, void (*done)(void *arg), void *arg
     attend->stop_done = done;
     attend->stop_arg = arg;
     ps_timer_stop(attend->options.exec, &attend->timer);
-    take_waiting(attend);
+    ps_attend_take_waiting(attend);
     if (attend->stream != NULL) {
         ps_stream_close(attend->stream, PS_OK);
         ps_timer_start(attend->options.exec, &attend->stop_timer, STOP_WAIT_MS);
@@ -590,7 +540,7 @@ void ps_attend_stop(struct ps_attend *attend, void (*done)(void *arg), void *arg
     if (attend->joining) {
         ps_request_cancel(attend->channel, &attend->join);
     }
-    stop_if_idle(attend);
+    ps_attend_stop_if_idle(attend);
 }
 
 void ps_attend_destroy(struct ps_attend *attend)
@@ -599,7 +549,10 @@ void ps_attend_destroy(struct ps_attend *attend)
         return;
     }
     attend->stopping = true;
-    take_waiting(attend); /* Lets them go. */
+    ps_attend_take_waiting(attend); /* Lets them go. */
+    if (attend->held != NULL) {
+        ps_wire_unpacked_free(&attend->held->base);
+    }
     ps_channel_close(attend->channel);
     ps_mem_free(attend);
 }

@@ -10,6 +10,7 @@
 #include "obs/log.h"
 #include "svc/attend_impl.h"
 #include "svc/table_def.h"
+#include "wire/pack.h"
 
 /* The arrays of an update, in one block of memory. */
 struct update_memory {
@@ -19,9 +20,11 @@ struct update_memory {
     struct ps_close_entry entries[PS_SESSIONS_MAX];
 };
 
-static enum ps_status take_placement(struct ps_attend *attend, const Ps__V1__Placement *from,
-                                     struct ps_lane_update *update, struct ps_error *err)
+/* Which slots are ours: the placement must name this process start, not a life before it. */
+static enum ps_status read_slots(const struct ps_attend *attend, const Ps__V1__Placement *from,
+                                 uint64_t *ret, struct ps_error *err)
 {
+    *ret = 0;
     if (from->n_primary != PS_SLOTS || from->n_epoch != PS_SLOTS) {
         return ps_fail(err, PS_ERR_INVALID, "a placement of %zu slots", from->n_primary);
     }
@@ -32,34 +35,88 @@ static enum ps_status take_placement(struct ps_attend *attend, const Ps__V1__Pla
         (void)ps_id_from(server->incarnation.data, server->incarnation.len, &incarnation);
     }
     bool named = ps_id_equal(&incarnation, &attend->options.session);
+    for (uint32_t slot = 0; slot < PS_SLOTS && named; slot++) {
+        *ret |= (uint64_t)(from->primary[slot] == me) << slot;
+    }
+    return PS_OK;
+}
+
+static enum ps_status take_placement(struct ps_attend *attend, const Ps__V1__Placement *from,
+                                     struct ps_lane_update *update, struct ps_error *err)
+{
+    uint64_t slots = 0;
+    enum ps_status status = read_slots(attend, from, &slots, err);
+    if (status != PS_OK) {
+        return status;
+    }
+    attend->slots = slots;
+    attend->knows_placement = true;
+    attend->view.n_servers = (uint32_t)from->n_servers;
     update->has_placement = true;
     update->placement_version = from->version;
     for (uint32_t slot = 0; slot < PS_SLOTS; slot++) {
-        update->primary[slot] = named && from->primary[slot] == me;
+        update->primary[slot] = slots >> slot & 1u;
         update->epoch[slot] = from->epoch[slot];
     }
     return PS_OK;
 }
 
+static enum ps_status define_table(struct ps_attend *attend, const Ps__V1__Table *table,
+                                   struct ps_error *err)
+{
+    struct ps_catalogue *catalogue = attend->options.catalogue;
+    uint32_t i = table->number;
+    enum ps_status status =
+        ps_table_def_read(table, &catalogue->layouts[i], &catalogue->tables[i], err);
+    if (status == PS_OK) {
+        attend->n_tables = i + 1;
+        ps_log(PS_LOG_INFO, "table.defined", "table=%s number=%u elements=%llu optimizer=%s",
+               catalogue->tables[i].spec.name, i,
+               (unsigned long long)catalogue->layouts[i].n_elements,
+               catalogue->tables[i].optim->name);
+    }
+    return status;
+}
+
+/* One that is known must be the same. */
+static enum ps_lasting_when log_table(struct ps_attend *attend, const Ps__V1__Table *table,
+                                      struct ps_error *err)
+{
+    struct ps_lasting *lasting = attend->options.lasting;
+    if (lasting == NULL) {
+        return PS_LASTING_DONE;
+    }
+    size_t n_bytes = protobuf_c_message_get_packed_size(&table->base);
+    uint8_t *bytes = ps_mem_alloc(attend->options.mem, PS_MEM_CALLS, n_bytes + 1);
+    if (bytes == NULL) {
+        (void)ps_fail(err, PS_ERR_NOMEM, "no memory for the definition of a table");
+        return PS_LASTING_NEVER;
+    }
+    bool fits = false;
+    n_bytes = ps_wire_pack(&table->base, bytes, n_bytes, &fits);
+    PS_ASSERT(fits);
+    enum ps_lasting_when when = lasting->ops->table(lasting, table->number, bytes, n_bytes, err);
+    ps_mem_free(bytes);
+    return when;
+}
+
 static enum ps_status take_catalogue(struct ps_attend *attend, const Ps__V1__Catalogue *from,
                                      struct ps_error *err)
 {
-    struct ps_catalogue *catalogue = attend->options.catalogue;
-    for (size_t i = attend->n_tables; i < from->n_tables; i++) {
+    for (size_t i = 0; i < from->n_tables; i++) {
         const Ps__V1__Table *table = from->tables[i];
         if (i >= PS_TABLES_MAX || table->number != i) {
             return ps_fail(err, PS_ERR_INVALID, "table number %u out of order", table->number);
         }
-        enum ps_status status =
-            ps_table_def_read(table, &catalogue->layouts[i], &catalogue->tables[i], err);
+        enum ps_lasting_when when = log_table(attend, table, err);
+        if (when == PS_LASTING_NEVER) {
+            return err->status;
+        }
+        attend->n_logging += when == PS_LASTING_LATER ? 1 : 0;
+        enum ps_status status = i < attend->n_tables ? PS_OK : define_table(attend, table, err);
         if (status != PS_OK) {
             return status;
         }
-        attend->n_tables = (uint32_t)i + 1;
-        ps_log(PS_LOG_INFO, "table.defined", "table=%s number=%u elements=%llu optimizer=%s",
-               catalogue->tables[i].spec.name, table->number,
-               (unsigned long long)catalogue->layouts[i].n_elements,
-               catalogue->tables[i].optim->name);
     }
     return PS_OK;
 }
@@ -183,9 +240,6 @@ static enum ps_status read_groups(struct ps_attend *attend, const Ps__V1__Attend
     if (state->placement != NULL) {
         status = take_placement(attend, state->placement, update, err);
     }
-    if (status == PS_OK && state->catalogue != NULL) {
-        status = take_catalogue(attend, state->catalogue, err);
-    }
     if (status == PS_OK && state->sessions != NULL) {
         status = take_sessions(attend, state->sessions, err);
     }
@@ -226,8 +280,8 @@ static void post_done(struct ps_lane_update *update)
     ps_exec_post(attend->options.exec, &update->done_mail);
 }
 
-enum ps_status ps_attend_take_state(struct ps_attend *attend, const Ps__V1__AttendState *state,
-                                    struct ps_error *err)
+static enum ps_status post_update(struct ps_attend *attend, const Ps__V1__AttendState *state,
+                                  struct ps_error *err)
 {
     struct ps_mem *mem = attend->options.mem;
     bool lists = state->placement != NULL || state->sessions != NULL || state->finished != NULL ||
@@ -256,9 +310,146 @@ enum ps_status ps_attend_take_state(struct ps_attend *attend, const Ps__V1__Atte
     update->arg = attend;
     atomic_init(&update->status, PS_OK);
     atomic_init(&update->n_pending, attend->options.n_lanes);
+    if (state->min_clock > attend->min_clock) {
+        attend->min_clock = state->min_clock;
+    }
     attend->n_updates++;
     for (uint32_t i = 0; i < attend->options.n_lanes; i++) {
         ps_lane_post_update(attend->options.lanes[i], update);
     }
     return PS_OK;
+}
+
+/* ---- One state after the other -------------------------------------------------------------- */
+
+/* It is through, or there is no sense in going on with it. */
+static void let_go(struct ps_attend *attend)
+{
+    ps_wire_unpacked_free(&attend->held->base);
+    attend->held = NULL;
+}
+
+static void give_up(struct ps_attend *attend, const struct ps_error *err)
+{
+    if (attend->n_logging == 0 && !attend->restoring) {
+        let_go(attend);
+    }
+    if (err->status == PS_ERR_NOMEM) {
+        ps_log(PS_LOG_WARN, "attend.no_memory", "why=\"%s\"", err->text);
+        ps_attend_start_over(attend, PS_ERR_NOMEM);
+        return;
+    }
+    ps_attend_lose(attend, err);
+}
+
+static bool copy_name(char *to, size_t n_room, const char *from)
+{
+    size_t n = strlen(from);
+    bool fits = n < n_room;
+    memcpy(to, from, fits ? n + 1 : 0);
+    return fits;
+}
+
+/* @return PS_LASTING_DONE: there is nothing to be loaded, or it is */
+static enum ps_lasting_when restore(struct ps_attend *attend, const Ps__V1__AttendState *state,
+                                    struct ps_error *err)
+{
+    const Ps__V1__RestoreOrder *from = state->restore;
+    struct ps_lasting *lasting = attend->options.lasting;
+    if (from == NULL || from->generation <= attend->generation_restored) {
+        return PS_LASTING_DONE;
+    }
+    if (state->placement == NULL && !attend->knows_placement) {
+        return PS_LASTING_DONE; /* What is ours is not decided; the order comes again with it. */
+    }
+    struct ps_lasting_restore order = {.generation = from->generation,
+                                       .cut_generation = from->cut_generation,
+                                       .cut = from->cut,
+                                       .slots = attend->slots};
+    if (!copy_name(order.name, sizeof(order.name), from->name) ||
+        !copy_name(order.dir, sizeof(order.dir), from->dir)) {
+        (void)ps_fail(err, PS_ERR_INVALID, "a snapshot with a name or directory too long");
+        return PS_LASTING_NEVER;
+    }
+    if (state->placement != NULL &&
+        read_slots(attend, state->placement, &order.slots, err) != PS_OK) {
+        return PS_LASTING_NEVER;
+    }
+    if (lasting == NULL) {
+        (void)ps_fail(err, PS_ERR_UNSUPPORTED, "this server has no way to load a snapshot");
+        return PS_LASTING_NEVER;
+    }
+    enum ps_lasting_when when = lasting->ops->restore(lasting, &order, err);
+    attend->restoring = when == PS_LASTING_LATER;
+    return when;
+}
+
+/* The tables are logged: load what is to be loaded, then tell the lanes. */
+static void go_on(struct ps_attend *attend)
+{
+    struct ps_error err;
+    Ps__V1__AttendState *state = attend->held;
+    switch (restore(attend, state, &err)) {
+    case PS_LASTING_LATER: return;
+    case PS_LASTING_NEVER: give_up(attend, &err); return;
+    case PS_LASTING_DONE: break;
+    }
+    if (post_update(attend, state, &err) != PS_OK) {
+        give_up(attend, &err);
+        return;
+    }
+    ps_attend_take_cut(attend, state);
+    ps_attend_take_job(attend, state);
+    let_go(attend);
+}
+
+void ps_attend_hold_state(struct ps_attend *attend, Ps__V1__AttendState *state)
+{
+    struct ps_error err;
+    attend->held = state;
+    if (state->catalogue != NULL && take_catalogue(attend, state->catalogue, &err) != PS_OK) {
+        give_up(attend, &err);
+    } else if (attend->n_logging == 0) {
+        go_on(attend);
+    }
+}
+
+/* An answer has come; what it was asked for may be of no use any more. */
+static void answered(struct ps_attend *attend, const struct ps_error *err)
+{
+    if (err->status != PS_OK && attend->view.lost.status == PS_OK) {
+        give_up(attend, err);
+    }
+    bool useless = attend->stopping || attend->deaf || attend->view.lost.status != PS_OK;
+    if (attend->held != NULL && attend->n_logging == 0 && !attend->restoring) {
+        if (useless) {
+            let_go(attend);
+        } else {
+            go_on(attend);
+        }
+    }
+    ps_attend_take_waiting(attend);
+    ps_attend_stop_if_idle(attend);
+}
+
+void ps_attend_logged(struct ps_attend *attend, const struct ps_error *err)
+{
+    PS_ASSERT(attend->n_logging > 0);
+    attend->n_logging--;
+    answered(attend, err);
+}
+
+void ps_attend_restored(struct ps_attend *attend, const struct ps_error *err)
+{
+    PS_ASSERT(attend->restoring);
+    attend->restoring = false;
+    if (err->status == PS_OK) {
+        attend->generation_restored = attend->held->restore->generation;
+    }
+    answered(attend, err);
+}
+
+void ps_attend_broke(struct ps_attend *attend, const struct ps_error *err)
+{
+    ps_attend_lose(attend, err);
 }

@@ -209,6 +209,14 @@ static struct ps_data_call *make_call(struct ps_svc_data *svc, struct ps_call *i
     return call;
 }
 
+enum ps_status ps_svc_data_placed(const struct ps_svc_data *svc, struct ps_error *err)
+{
+    return !atomic_load_explicit(&svc->unplaced, memory_order_relaxed)
+               ? PS_OK
+               : ps_fail(err, PS_ERR_NOT_PRIMARY,
+                         "this server has just started: it waits to hear what it owns");
+}
+
 static void arrive(struct ps_svc_data *svc, struct ps_call *in, enum ps_data_kind kind)
 {
     struct ps_error err;
@@ -226,6 +234,9 @@ static void arrive(struct ps_svc_data *svc, struct ps_call *in, enum ps_data_kin
     };
     enum ps_status status = ps_data_request_read(
         ps_cursor_over(call->msg->slices, call->msg->n_slices), &call->request, &err);
+    if (status == PS_OK) {
+        status = ps_svc_data_placed(svc, &err);
+    }
     if (status == PS_OK) {
         status = ps_data_check_head(&check, call, &err);
     }

@@ -8,6 +8,7 @@
  * reply, which borrows the pages. Decides nothing, blocks on nothing.
  */
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/mem.h"
@@ -30,7 +31,16 @@ struct ps_svc_data {
     _Atomic uint64_t generation; /* Set by attending; 0: not known yet. */
     _Atomic uint64_t key_seed;   /* Likewise: places keys in slots. */
     _Atomic uint64_t n_open;     /* Calls under way. */
+    _Atomic bool unplaced;       /* Set by attending: nobody has told it yet what it owns. */
 };
+
+/**
+ * A process that has just started may have slots and tables of an earlier life, but knows neither
+ * whether they are still its own nor where keys live: calls come back a little later.
+ * @return PS_OK, PS_ERR_NOT_PRIMARY
+ */
+PS_MUST_CHECK enum ps_status ps_svc_data_placed(const struct ps_svc_data *svc,
+                                                struct ps_error *err);
 
 /** The rows for the listener: PS_SVC_DATA_METHODS of them. */
 void ps_svc_data_methods(struct ps_svc_data *svc, struct ps_method *ret);

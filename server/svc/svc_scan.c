@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "slot/lane.h"
 #include "slot/scan_call.h"
 #include "svc/data_check.h"
 #include "svc/svc_data.h"
@@ -43,10 +44,17 @@ static void send_reply(struct ps_scan_call *call)
     free_call(call);
 }
 
-/* The lane has answered. */
+/*
+ * The lane has answered. Its clock may be ahead of another's, which waits for a record: a reader
+ * that goes from lane to lane must not see the server's go back.
+ */
 static void finish(struct ps_scan_call *call)
 {
     struct ps_svc_data *svc = call->arg;
+    for (uint32_t i = 0; i < svc->n_lanes; i++) {
+        uint64_t clock = ps_lane_clock(svc->lanes[i]);
+        call->reply.min_clock = clock < call->reply.min_clock ? clock : call->reply.min_clock;
+    }
     ps_ledger_note_passage(svc->ledger, ps_exec_now_ns(svc->exec) - call->arrived_ns);
     send_reply(call);
 }
@@ -77,8 +85,12 @@ static enum ps_status check(struct ps_scan_call *call, struct ps_error *err)
     const struct ps_svc_data *svc = call->arg;
     const struct ps_scan_request *request = &call->request;
     const struct ps_catalogue *catalogue = svc->catalogue;
-    enum ps_status status = ps_data_check_generation(
-        atomic_load_explicit(&svc->generation, memory_order_relaxed), request->generation, err);
+    enum ps_status status = ps_svc_data_placed(svc, err);
+    if (status != PS_OK) {
+        return status;
+    }
+    status = ps_data_check_generation(atomic_load_explicit(&svc->generation, memory_order_relaxed),
+                                      request->generation, err);
     if (status != PS_OK) {
         return status;
     }

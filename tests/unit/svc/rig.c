@@ -44,17 +44,25 @@ static void make_lanes(uint32_t n_lanes)
         struct ps_lane_options options = {.exec = &rig.execs[i].base,
                                           .mem = &rig.mem,
                                           .metrics = &rig.metrics,
-                                          .committer = &ps_commit_at_once,
+                                          .committer =
+                                              rig.late ? &rig.committer.base : &ps_commit_at_once,
                                           .catalogue = &rig.catalogue,
                                           .index = i,
-                                          .n_lanes = n_lanes};
+                                          .n_lanes = n_lanes,
+                                          .plant = rig.plant};
         PS_ASSERT(ps_lane_create(&options, &rig.svc.lanes[i], NULL) == PS_OK);
     }
 }
 
-void rig_open(uint32_t n_lanes)
+static void open_lanes(uint32_t n_lanes, bool late)
 {
+    bool late_by_default = rig.late_by_default;
+    enum ps_slot_plant plant = rig.plant;
     memset(&rig, 0, sizeof(rig));
+    rig.late_by_default = late_by_default;
+    rig.plant = plant;
+    rig.late = late;
+    late_commit_init(&rig.committer);
     rig.now_ns = 1000000000;
     ps_mem_init(&rig.mem);
     ps_inline_exec_init(&rig.home, clock_ns, NULL);
@@ -83,6 +91,16 @@ void rig_open(uint32_t n_lanes)
     rig_sessions(1, 1);
     rig_consistency(PS_GATE_BOUNDED, 0, false);
     rig_gradients(1);
+}
+
+void rig_open(uint32_t n_lanes)
+{
+    open_lanes(n_lanes, rig.late_by_default);
+}
+
+void rig_open_late(uint32_t n_lanes)
+{
+    open_lanes(n_lanes, true);
 }
 
 void rig_fill_slot(void)
@@ -124,6 +142,7 @@ uint32_t rig_define_rows(const struct rig_rows *rows)
 
 void rig_close(void)
 {
+    rig.hold = false;
     rig_pump();
     PS_ASSERT(atomic_load(&rig.svc.n_open) == 0);
     for (uint32_t i = 0; i < rig.svc.n_lanes; i++) {
@@ -134,19 +153,40 @@ void rig_close(void)
         PS_ASSERT(atomic_load(&rig.mem.used[c]) == 0);
     }
     PS_ASSERT(fake_call_requests_alive() == 0);
-    PS_ASSERT(ps_metric_get(&rig.metrics, PS_METRIC_bytes_copied_push_total) <=
-              rig.n_straddlers_max * sizeof(float));
+    uint64_t n_copied = ps_metric_get(&rig.metrics, PS_METRIC_bytes_copied_push_total);
+    PS_ASSERT(rig.cuts || n_copied <= rig.n_straddlers_max * sizeof(float));
     PS_ASSERT(ps_metric_get(&rig.metrics, PS_METRIC_bytes_copied_pull_total) == 0);
-    PS_ASSERT(ps_metric_get(&rig.metrics, PS_METRIC_pages_copied_total) == 0);
+    PS_ASSERT(rig.cuts || ps_metric_get(&rig.metrics, PS_METRIC_pages_copied_total) == 0);
     PS_ASSERT(ps_metric_get(&rig.metrics, PS_METRIC_pulls_parked) == 0);
 }
 
-void rig_pump(void)
+static void pump(void)
 {
     for (uint32_t i = 0; i < rig.svc.n_lanes; i++) {
         ps_inline_exec_pump(&rig.execs[i]);
     }
     ps_inline_exec_pump(&rig.home);
+}
+
+void rig_pump(void)
+{
+    pump();
+    while (rig.late && !rig.hold && late_commit_some(&rig.committer, LATE_COMMIT_ALL) > 0) {
+        pump();
+    }
+}
+
+void rig_pump_lane(uint32_t lane)
+{
+    do {
+        ps_inline_exec_pump(&rig.execs[lane]);
+    } while (rig.late && !rig.hold && late_commit_some(&rig.committer, LATE_COMMIT_ALL) > 0);
+}
+
+void rig_commit(uint32_t n)
+{
+    (void)late_commit_some(&rig.committer, n);
+    pump();
 }
 
 void rig_pass_ms(uint64_t ms)
@@ -175,15 +215,21 @@ struct ps_lane_update *rig_news(void)
     return &rig.update;
 }
 
-enum ps_status rig_send(void)
+void rig_post(void)
 {
     rig.updated = false;
     atomic_init(&rig.update.status, PS_OK);
+    atomic_init(&rig.update.stale, false);
     atomic_init(&rig.update.n_pending, rig.svc.n_lanes);
     for (uint32_t i = 0; i < rig.svc.n_lanes; i++) {
         ps_lane_post_update(rig.svc.lanes[i], &rig.update);
     }
     rig_pump();
+}
+
+enum ps_status rig_send(void)
+{
+    rig_post();
     PS_ASSERT(rig.updated);
     return (enum ps_status)atomic_load(&rig.update.status);
 }

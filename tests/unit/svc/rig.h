@@ -11,6 +11,7 @@
  */
 #include "base/mem.h"
 #include "fake_call.h"
+#include "lib/late_commit.h"
 #include "obs/metric.h"
 #include "port/inline_exec.h"
 #include "slot/lane.h"
@@ -48,6 +49,12 @@ struct rig {
     float gradients[RIG_N_FLOATS];  /* In the order of slots: weights, bias. */
     struct ps_lane_update update;
     bool updated;
+    bool late_by_default; /* Stays over rig_open: its lanes have a committer that is late. */
+    bool late;            /* These lanes have. */
+    bool hold;            /* Then rig_pump commits nothing; else everything. */
+    struct late_commit committer;
+    enum ps_slot_plant plant;  /* Stays over rig_open. */
+    bool cuts;                 /* There were some: what is written while one lasts is copied. */
     uint64_t n_straddlers_max; /* Floats that lay over a slice's end; each is put together. */
 };
 
@@ -79,8 +86,17 @@ uint32_t rig_define_rows(const struct rig_rows *rows);
 /** Everything must have been answered and given back. */
 void rig_close(void);
 
+/** As rig_open, with a committer that is late: see rig.hold. */
+void rig_open_late(uint32_t n_lanes);
+
+/** Commit `n` of the records that are held, and run the lanes. */
+void rig_commit(uint32_t n);
+
 /** Run all lanes until nothing is left. */
 void rig_pump(void);
+
+/** Run one of them. */
+void rig_pump_lane(uint32_t lane);
 
 /** Move the clock and run what is due. */
 void rig_pass_ms(uint64_t ms);
@@ -90,6 +106,8 @@ void rig_pass_ms(uint64_t ms);
 /** A new update to fill, with the present term and generation; rig_send hands it to the lanes. */
 struct ps_lane_update *rig_news(void);
 enum ps_status rig_send(void);
+/** Hand it over without waiting for it: `rig.updated` tells. */
+void rig_post(void);
 void rig_min_clock(uint64_t min_clock);
 /** Sessions `first` to 4 are open, as list `version`. */
 void rig_sessions(uint64_t version, uint64_t first);

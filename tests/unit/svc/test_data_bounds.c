@@ -258,7 +258,7 @@ START_TEST(a_pull_that_lost_its_place_before_it_came_is_not_parked)
     }
     struct fake_call *older = pull(1, 5, of_lane[0]);
     struct fake_call *newer = pull(1, 5, of_lane[1]);
-    ps_inline_exec_pump(&rig.execs[1]); /* The lane of the newer one is quicker. */
+    rig_pump_lane(1); /* The lane of the newer one is quicker. */
     rig_pump();
     expect(older, PS_ERR_NOT_YET);
     ck_assert(!fake_call_finished(newer));

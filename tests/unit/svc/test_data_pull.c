@@ -162,7 +162,7 @@ START_TEST(a_reply_carries_the_lowest_min_clock_of_its_lanes)
     news->min_clock = 7;
     atomic_init(&news->n_pending, 2);
     ps_lane_post_update(rig.svc.lanes[0], news);
-    ps_inline_exec_pump(&rig.execs[0]);
+    rig_pump_lane(0);
     (void)rig_request(1);
     rig_add_pull(0, ALL);
     struct fake_call *call = rig_deliver(PS_DATA_PULL);
@@ -186,7 +186,7 @@ START_TEST(a_call_may_be_parked_in_one_lane_only)
     news->min_clock = 1;
     atomic_init(&news->n_pending, 2);
     ps_lane_post_update(rig.svc.lanes[0], news);
-    ps_inline_exec_pump(&rig.execs[0]);
+    rig_pump_lane(0);
     struct fake_call *call = pull(1, 1);
     ck_assert(!fake_call_finished(call));
     ck_assert_uint_eq(n_parked(), 1);
@@ -290,7 +290,7 @@ START_TEST(a_stopped_lane_answers_what_is_parked_and_parks_no_more)
     struct fake_call *call = pull(1, 1);
     struct ps_mail done = {0}; /* Never run: the test looks whether it was posted. */
     ps_lane_post_stop(rig.svc.lanes[0], &done, &rig.home.base);
-    ps_inline_exec_pump(&rig.execs[0]);
+    rig_pump_lane(0);
     ck_assert_ptr_eq(rig.home.first, &done);
     rig.home.first = NULL;
     rig.home.last = &rig.home.first;

@@ -80,7 +80,7 @@ START_TEST(a_call_can_be_partly_done)
         ck_assert_uint_eq(reply->push[i].slot, i);
         ck_assert_int_eq(reply->push[i].status, i == 1 ? PS_ERR_NOT_PRIMARY : PS_OK);
         ck_assert_uint_eq(reply->push[i].epoch, RIG_EPOCH);
-        ck_assert_uint_eq(reply->push[i].position, i == 1 ? 1 : 2); /* 1 is the session list. */
+        ck_assert_uint_eq(reply->push[i].position, i == 1 ? 2 : 3); /* Epoch, sessions, push. */
     }
     fake_call_settle(call);
     ck_assert_int_eq(rig_push(1, 100, 0), PS_OK);
@@ -189,9 +189,9 @@ START_TEST(the_last_lane_sends_the_one_reply)
         rig_add_push(100, 0, 15);
         rig_add_pull(0, 15);
         struct fake_call *call = rig_deliver(PS_DATA_PUSH_PULL);
-        ps_inline_exec_pump(&rig.execs[first]);
+        rig_pump_lane(first);
         ck_assert(!fake_call_finished(call));
-        ps_inline_exec_pump(&rig.execs[1 - first]);
+        rig_pump_lane(1 - first);
         ck_assert(fake_call_finished(call));
         ck_assert_uint_eq(fake_call_payload(call, after, sizeof(after)), sizeof(after));
         ck_assert_mem_eq(after, want, sizeof(want));
@@ -208,9 +208,9 @@ START_TEST(a_call_of_one_slot_asks_one_lane)
         (void)rig_request(1);
         rig_add_push(100, 0, 1u << slot);
         struct fake_call *call = rig_deliver(PS_DATA_PUSH);
-        ps_inline_exec_pump(&rig.execs[1 - ps_lane_of(slot, 2)]);
+        rig_pump_lane(1 - ps_lane_of(slot, 2));
         ck_assert(!fake_call_finished(call));
-        ps_inline_exec_pump(&rig.execs[ps_lane_of(slot, 2)]);
+        rig_pump_lane(ps_lane_of(slot, 2));
         ck_assert_uint_eq(fake_call_reply(call)->n_push, 1);
         ck_assert_uint_eq(fake_call_reply(call)->push[0].slot, slot);
         fake_call_settle(call);
@@ -226,11 +226,11 @@ START_TEST(copies_that_race_are_applied_once_in_each_slot)
     (void)rig_request(1);
     rig_add_push(100, 0, 15);
     struct fake_call *first = rig_deliver(PS_DATA_PUSH);
-    ps_inline_exec_pump(&rig.execs[0]);
+    rig_pump_lane(0);
     struct fake_call *second = rig_deliver(PS_DATA_PUSH);
-    ps_inline_exec_pump(&rig.execs[1]);
+    rig_pump_lane(1);
     ck_assert(fake_call_finished(first) && !fake_call_finished(second));
-    ps_inline_exec_pump(&rig.execs[0]);
+    rig_pump_lane(0);
     ck_assert_int_eq(fake_call_reply(second)->push[0].status, PS_OK);
     fake_call_settle(first);
     fake_call_settle(second);

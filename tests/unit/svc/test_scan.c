@@ -314,7 +314,7 @@ START_TEST(who_may_not_pull_may_not_scan)
     request.seen_epoch = RIG_EPOCH;
     request.seen_position = 1000;
     ck_assert_int_eq(step(), PS_ERR_LOST);
-    request.seen_epoch = 0;
+    request.seen_position = 0;
     ck_assert_int_eq(step(), PS_OK);
     ck_assert_uint_eq(n_got, 10);
     rig_sessions(2, 5); /* All are closed. */
