@@ -1,7 +1,7 @@
 #ifndef PS_WORKER_ASK_H
 #define PS_WORKER_ASK_H
 /*
- * ask.h — one question to the coordinator without a session: what is going on, or please stop.
+ * ask.h — one question to the coordinator without a session: what is going on, or please do this.
  *
  * For ps-run and psctl. Asynchronous: `done` runs on the executor, exactly once per start; the
  * struct stays where it is until then.
@@ -17,7 +17,20 @@
 #include "port/exec.h"
 #include "port/transport.h"
 
-/** Zero it, set channel, exec, done (and arg), and start; may be started again after `done`. */
+enum ps_ask_what {
+    PS_ASK_DESCRIBE, /* Everything that psctl shows. */
+    PS_ASK_SHUTDOWN, /* Every member is told to stop. */
+    PS_ASK_SNAPSHOT, /* Answered when it is complete, or will not be. */
+    PS_ASK_RESTORE   /* The whole job goes back; answered when every server has loaded. */
+};
+
+struct ps_question {
+    enum ps_ask_what what;
+    const char *text; /* Shutdown: why, for people. Restore: name of the snapshot; NULL: newest. */
+    uint32_t timeout_ms;
+};
+
+/** Zero it, set channel, exec, done (and arg), and ask; may be used again after `done`. */
 struct ps_ask {
     struct ps_channel *channel;
     struct ps_exec *exec;
@@ -25,33 +38,29 @@ struct ps_ask {
     void *arg;
     struct ps_request request;
     struct ps_mail mail;
+    enum ps_ask_what what;
     bool under_way;
-    struct ps_error err;             /* Outcome. */
-    Ps__V1__DescribeReply *describe; /* After a describe that worked: the asker's; see below. */
-    struct ps_cluster *cluster;      /* The same, checked. */
+    struct ps_error err; /* Outcome. */
+    /* What was answered; of these the one that was asked for, until it is forgotten. */
+    Ps__V1__DescribeReply *describe;
+    struct ps_cluster *cluster; /* The same, checked. */
+    Ps__V1__SnapshotReply *snapshot;
+    Ps__V1__RestoreReply *restore;
 };
 
-/** Everything that psctl shows. */
-void ps_ask_describe(struct ps_ask *ask, uint32_t timeout_ms);
-
-/** Every member is told to stop; `reason`, not empty, is for people. */
-void ps_ask_shutdown(struct ps_ask *ask, const char *reason, uint32_t timeout_ms);
+void ps_ask(struct ps_ask *ask, const struct ps_question *question);
 
 /** Give up; `done` still runs. */
 void ps_ask_cancel(struct ps_ask *ask);
 
 /**
- * Connect, describe, wait for the answer, disconnect. Runs `loop` meanwhile. `*ask` needs nothing
- * set; see ask->err and ask->describe.
+ * Connect, ask, wait for the answer, disconnect. Runs `loop` meanwhile. `*ask` needs nothing set;
+ * see ask->err and what was answered.
  */
-void ps_ask_describe_once(struct ps_ask *ask, struct ps_transport *transport, struct ps_loop *loop,
-                          const char *coordinator, uint32_t timeout_ms);
+void ps_ask_once(struct ps_ask *ask, struct ps_transport *transport, struct ps_loop *loop,
+                 const char *coordinator, const struct ps_question *question);
 
-/** The same for a shutdown. */
-void ps_ask_shutdown_once(struct ps_ask *ask, struct ps_transport *transport, struct ps_loop *loop,
-                          const char *coordinator, const char *reason, uint32_t timeout_ms);
-
-/** Forget the last describe reply; nothing happens when there is none. */
+/** Forget the last answer; nothing happens when there is none. */
 void ps_ask_forget(struct ps_ask *ask);
 
 #endif

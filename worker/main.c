@@ -3,16 +3,19 @@
  *
  * Main thread: the loop, for signals. The training thread computes. The cluster is reached through
  * <ps/client.h> alone, as any other program would.
- * SIGTERM and SIGINT: the step at hand is finished, the lease goes back, exit 0; a model that is
- * being written is finished. A second one, or a step that does not end, ends the process at once.
+ * SIGTERM and SIGINT: the step at hand is finished, the lease goes back, exit 0; a step that has
+ * not ended shortly before the grace has is left to others. A model that is being written is
+ * finished. A second signal ends the process at once.
  */
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <ps/client.h>
 
+#include "base/assert.h"
 #include "base/mem.h"
 #include "client/failpoint.h"
 #include "num/blas.h"
@@ -26,8 +29,8 @@
 #include "train/training.h"
 #include "worker_options.h"
 
-#define REJOINS_MAX 3u    /* A process that is stopped again and again should say so and end. */
-#define HURRY_MS    3000u /* A step may wait for others; the asker does not wait for ever. */
+#define REJOINS_MAX 3u    /* In a row without a unit done: it should say so and end. */
+#define LEAVE_MS    1000u /* Of the grace, for a goodbye after a step that was given up. */
 
 struct worker {
     struct ps_worker_options options;
@@ -40,6 +43,10 @@ struct worker {
     struct ps_mail train_mail;
     struct ps_mail trained_mail;
     struct ps_timer hurry;
+    uint32_t patience_ms; /* Of the session before, which the next one may take to join; 0: none. */
+    pthread_mutex_t lock; /* Over `client`. */
+    struct ps_client *client; /* That the training thread uses now. */
+    bool did_units;           /* The session before acknowledged a unit. */
     _Atomic bool stop;
     _Atomic bool finishing; /* The job is done: the model is being pulled, judged, written. */
     bool trained;           /* The training thread is through; `err` and `result` count. */
@@ -53,6 +60,14 @@ struct worker {
 
 /* ---- On the training thread ---------------------------------------------------------------- */
 
+/* From now on the main thread may cancel what waits in it; NULL: there is none. */
+static void set_client(struct worker *worker, struct ps_client *client)
+{
+    (void)pthread_mutex_lock(&worker->lock);
+    worker->client = client;
+    (void)pthread_mutex_unlock(&worker->lock);
+}
+
 static enum ps_status open_client(struct worker *worker, enum ps_client_kind kind,
                                   struct ps_client **ret)
 {
@@ -62,6 +77,7 @@ static enum ps_status open_client(struct worker *worker, enum ps_client_kind kin
         .name = worker->options.name,
         .cluster_id = worker->cluster_id,
         .give_up_ms = (uint32_t)worker->options.give_up_ms,
+        .open_timeout_ms = worker->patience_ms,
         .runtime = worker->runtime,
     };
     enum ps_status status = ps_client_open(&options, ret, &worker->err);
@@ -73,11 +89,14 @@ static enum ps_status train_once(struct worker *worker)
     struct ps_client *client = NULL;
     enum ps_status status = open_client(worker, PS_CLIENT_WORKER, &client);
     if (status == PS_OK) {
+        set_client(worker, client);
         status = ps_training_run(&worker->training, client, &worker->stop, &worker->result,
                                  &worker->err);
+        set_client(worker, NULL);
         struct ps_view view;
         ps_client_view(client, &view);
         worker->cluster_id = view.cluster_id; /* It will not be another one. */
+        worker->did_units = view.stats.units > 0;
         ps_client_close(client);
     }
     return status;
@@ -121,20 +140,41 @@ static void trained(struct ps_mail *mail)
     ps_loop_stop(worker->loop);
 }
 
-/* A session that was closed because this process was silent is replaced by a new one. */
-static void train(struct ps_mail *mail)
+/* Train to the end, and write what is to be written; the cluster may go back even then. */
+static enum ps_status train_and_finish(struct worker *worker)
 {
-    struct worker *worker = PS_CONTAINER_OF(mail, struct worker, train_mail);
-    enum ps_status status = train_once(worker);
-    for (uint32_t i = 0; i < REJOINS_MAX && status == PS_ERR_FENCED; i++) {
-        ps_log(PS_LOG_WARN, "worker.rejoins", "why=\"%s\"", worker->err.text);
-        status = train_once(worker);
-        status = status == PS_ERR_NOT_FOUND ? PS_ERR_LOST : status; /* Another has its address. */
-    }
     bool wanted = worker->options.out != NULL || worker->options.report != NULL;
+    enum ps_status status = train_once(worker);
     if (status == PS_OK && worker->result.done && wanted) {
         atomic_store(&worker->finishing, true);
         status = finish(worker);
+        atomic_store(&worker->finishing, status == PS_OK);
+    }
+    bool stopped = status == PS_ERR_CANCELED || status == PS_ERR_FENCED;
+    return stopped && atomic_load(&worker->stop) ? PS_OK : status;
+}
+
+/*
+ * A session that is over, because this process was silent or the cluster went back to a snapshot,
+ * is replaced by a new one, which goes on with the job as it stands. As often as need be, as long
+ * as each gets something done.
+ */
+static void train(struct ps_mail *mail)
+{
+    struct worker *worker = PS_CONTAINER_OF(mail, struct worker, train_mail);
+    uint32_t n_in_vain = 0;
+    enum ps_status status = train_and_finish(worker);
+    while (status == PS_ERR_FENCED) {
+        n_in_vain = worker->did_units ? 0 : n_in_vain + 1;
+        if (n_in_vain > REJOINS_MAX) {
+            status =
+                ps_wrap(&worker->err, PS_ERR_FENCED, "joined anew %u times in vain", REJOINS_MAX);
+            break;
+        }
+        ps_log(PS_LOG_WARN, "worker.rejoins", "why=\"%s\"", worker->err.text);
+        worker->did_units = false;
+        status = train_and_finish(worker);
+        status = status == PS_ERR_NOT_FOUND ? PS_ERR_LOST : status; /* Another has its address. */
     }
     worker->err.status = status;
     worker->trained_mail.run = trained;
@@ -149,13 +189,31 @@ static void stop_waiting(struct worker *worker)
     ps_loop_stop(worker->loop);
 }
 
-/* A step may wait for others for ever; a model that is being written comes to its end. */
+/* A model that is being written comes to its end, whatever else does not. */
 static void give_up_waiting(struct ps_timer *timer)
 {
     struct worker *worker = PS_CONTAINER_OF(timer, struct worker, hurry);
     if (!atomic_load(&worker->finishing)) {
         stop_waiting(worker);
     }
+}
+
+/* How much of the grace is kept for leaving. */
+static uint64_t leave_ms(const struct worker *worker)
+{
+    uint64_t half_ms = worker->options.grace_ms / 2;
+    return half_ms < LEAVE_MS ? half_ms : LEAVE_MS;
+}
+
+/* A step may wait for others for ever: what it has pushed is not pushed again by who gets it. */
+static void give_up_step(struct ps_timer *timer)
+{
+    struct worker *worker = PS_CONTAINER_OF(timer, struct worker, hurry);
+    (void)pthread_mutex_lock(&worker->lock);
+    ps_client_cancel(worker->client);
+    (void)pthread_mutex_unlock(&worker->lock);
+    ps_timer_init(timer, give_up_waiting);
+    ps_timer_start(ps_loop_port(worker->loop), timer, leave_ms(worker));
 }
 
 static void on_signal(void *arg, int signal)
@@ -166,7 +224,8 @@ static void on_signal(void *arg, int signal)
         return;
     }
     ps_log(PS_LOG_INFO, "worker.stopping", "signal=%d", signal);
-    ps_timer_start(ps_loop_port(worker->loop), &worker->hurry, HURRY_MS);
+    ps_timer_start(ps_loop_port(worker->loop), &worker->hurry,
+                   worker->options.grace_ms - leave_ms(worker));
 }
 
 static enum ps_status start(struct worker *worker)
@@ -182,7 +241,7 @@ static enum ps_status start(struct worker *worker)
     if (status == PS_OK) {
         status = ps_thread_exec_create("train", &worker->trainer, err);
     }
-    ps_timer_init(&worker->hurry, give_up_waiting);
+    ps_timer_init(&worker->hurry, give_up_step);
     return status;
 }
 
@@ -310,6 +369,8 @@ int main(int argc, char **argv)
     ps_log_name_set(worker.options.name);
     ps_log_level_set((enum ps_log_level)worker.options.log_level);
     ps_mem_init(&worker.mem);
+    int failed = pthread_mutex_init(&worker.lock, NULL);
+    PS_ASSERT(failed == 0); /* glibc: cannot fail with these arguments. */
     worker.cluster_id = worker.options.cluster_id;
     ps_train_options_given(&conf, &worker.options.train);
     worker.options.train.read_ahead = true;

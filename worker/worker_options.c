@@ -480,12 +480,22 @@ static const struct ps_option worker_rows[] = {
     {
         .name = "give-up",
         .help = "A server or coordinator that is silent for so long is lost; three times as long "
-                "before this worker has joined.",
-        .preset = "8s",
+                "before this worker has joined. Preset: what the cluster says, 10s when a server "
+                "that is lost has nothing to come back with, else its --wait-for-server and 60s.",
         .type = PS_OPTION_DURATION_MS,
         .min = 500,
-        .max = 3600000,
+        .max = 86400000,
         .offset = AT(give_up_ms),
+    },
+    {
+        .name = "grace",
+        .help = "After SIGTERM the step at hand is finished, unless it would take longer than "
+                "this; then it is left to whoever gets its rows next.",
+        .preset = "3s",
+        .type = PS_OPTION_DURATION_MS,
+        .min = 200,
+        .max = 3600000,
+        .offset = AT(grace_ms),
     },
     {
         .name = "out",

@@ -21,7 +21,8 @@ struct ps_worker_options {
     const char *report;      /* File for the report; NULL: none. */
     uint32_t log_level;      /* enum ps_log_level */
     bool die_with_parent;
-    uint64_t give_up_ms; /* A server silent for so long is lost. */
+    uint64_t give_up_ms; /* A server silent for so long is lost; 0: as the cluster says. */
+    uint64_t grace_ms;   /* From SIGTERM to the end, at most. */
     /* Honoured in test builds only: enum ps_failpoint_place + 1 to kill, then likewise to stop. */
     uint32_t failpoint;
     uint32_t failpoint_at;

@@ -428,6 +428,19 @@ static void close_under_way(void)
     printf("close: ok\n");
 }
 
+/* Asked to end: nothing waits any more, whatever it is. */
+static void cancel(void)
+{
+    struct ps_client *client = open_client(PS_CLIENT_WORKER, NULL);
+    float values[N] = {0};
+    struct ps_tensor tensor = {look_up(client), values};
+    struct ps_pull pull = make_pull(&tensor);
+    ps_client_cancel(client);
+    CHECK(ps_client_pull(client, &pull, &words) == PS_ERR_CANCELED);
+    ps_client_close(client);
+    printf("cancel: ok\n");
+}
+
 /* The last word: everybody is told to stop. */
 static void shut_down(void)
 {
@@ -472,6 +485,7 @@ int main(int argc, char **argv)
     ps_client_close(client);
     ps_runtime_destroy(runtime);
     close_under_way();
+    cancel();
     shut_down();
 
     ps_client_close(NULL);

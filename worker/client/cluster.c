@@ -9,14 +9,17 @@
 #include "base/limits.h"
 #include "cluster/layout.h"
 
-#define MEMBERS_MAX 65536u /* A coordinator keeps some thousands; bounds what a bad one costs. */
-#define EPOCHS_MAX  65536u
+#define MEMBERS_MAX   65536u /* A coordinator keeps some thousands; bounds what a bad one costs. */
+#define EPOCHS_MAX    65536u
+#define SNAPSHOTS_MAX 65536u
 
 struct block {
     struct ps_cluster cluster; /* First: the caller has its address. */
     struct ps_table *tables;
     struct ps_member *members;
     struct ps_epoch_progress *epochs;
+    struct ps_snapshot *snapshots;
+    struct ps_away *away;
     char *text; /* Where the next one goes. */
     char *text_end;
 };
@@ -78,6 +81,7 @@ const char *ps_job_state_text(enum ps_job_state state)
     case PS_JOB_DONE: return "done";
     case PS_JOB_CLUSTER_LOST: return "cluster lost";
     case PS_JOB_STOPPED: return "stopped";
+    case PS_JOB_RESTORING: return "restoring";
     }
     return "unknown";
 }
@@ -89,6 +93,16 @@ static const char *kind_word(Ps__V1__SessionKind kind)
     case PS__V1__SESSION_KIND__READER: return "reader";
     case PS__V1__SESSION_KIND__SERVER: return "server";
     default: return "unknown";
+    }
+}
+
+static const char *durability_word(Ps__V1__Durability durability)
+{
+    switch ((int)durability) {
+    case PS__V1__DURABILITY__MEMORY: return "memory";
+    case PS__V1__DURABILITY__LOG: return "log";
+    case PS__V1__DURABILITY__FSYNC: return "fsync";
+    default: return "";
     }
 }
 
@@ -128,6 +142,7 @@ static void read_member(struct block *block, const Ps__V1__Member *from, struct 
     to->clock = from->clock;
     to->lease = from->lease;
     to->silent_ms = from->silent_ms;
+    to->durability = durability_word(from->durability);
     if (from->worker != NULL) {
         read_worker(from->worker, to);
     }
@@ -163,7 +178,7 @@ static size_t n_tables_of(const Ps__V1__DescribeReply *reply)
 
 static size_t n_text_bytes(const Ps__V1__DescribeReply *reply)
 {
-    size_t n_bytes = strlen(reply->reason) + 1;
+    size_t n_bytes = strlen(reply->reason) + strlen(reply->cut_failed) + 2;
     if (reply->definition != NULL) {
         const Ps__V1__JobDefinition *job = reply->definition;
         n_bytes += strlen(job->model) + strlen(job->data) + strlen(job->setup) + 3;
@@ -171,6 +186,13 @@ static size_t n_text_bytes(const Ps__V1__DescribeReply *reply)
     for (size_t i = 0; i < reply->n_members; i++) {
         const Ps__V1__Member *member = reply->members[i];
         n_bytes += strlen(member->name) + strlen(member->address) + strlen(member->state) + 3;
+    }
+    for (size_t i = 0; i < reply->n_cuts; i++) {
+        const Ps__V1__Cut *cut = reply->cuts[i];
+        n_bytes += strlen(cut->name) + strlen(cut->dir) + strlen(cut->taken) + 3;
+    }
+    for (size_t i = 0; i < reply->n_away; i++) {
+        n_bytes += strlen(reply->away[i]->address) + strlen(reply->away[i]->why) + 2;
     }
     return n_bytes;
 }
@@ -182,7 +204,9 @@ static struct block *make_block(const Ps__V1__DescribeReply *reply, struct ps_me
     size_t n_text = n_text_bytes(reply);
     size_t n_bytes = sizeof(struct block) + n_tables * sizeof(struct ps_table) +
                      reply->n_members * sizeof(struct ps_member) +
-                     reply->n_epochs * sizeof(struct ps_epoch_progress) + n_text;
+                     reply->n_epochs * sizeof(struct ps_epoch_progress) +
+                     reply->n_cuts * sizeof(struct ps_snapshot) +
+                     reply->n_away * sizeof(struct ps_away) + n_text;
     struct block *block = ps_mem_alloc(mem, PS_MEM_CALLS, n_bytes);
     if (block == NULL) {
         return NULL;
@@ -190,9 +214,42 @@ static struct block *make_block(const Ps__V1__DescribeReply *reply, struct ps_me
     block->tables = (struct ps_table *)(block + 1);
     block->members = (struct ps_member *)(block->tables + n_tables);
     block->epochs = (struct ps_epoch_progress *)(block->members + reply->n_members);
-    block->text = (char *)(block->epochs + reply->n_epochs);
+    block->snapshots = (struct ps_snapshot *)(block->epochs + reply->n_epochs);
+    block->away = (struct ps_away *)(block->snapshots + reply->n_cuts);
+    block->text = (char *)(block->away + reply->n_away);
     block->text_end = block->text + n_text;
     return block;
+}
+
+/* What lasts, and who is waited for. */
+static void read_lasting(struct block *block, const Ps__V1__DescribeReply *reply)
+{
+    struct ps_cluster *to = &block->cluster;
+    for (size_t i = 0; i < reply->n_cuts; i++) {
+        const Ps__V1__Cut *from = reply->cuts[i];
+        block->snapshots[i] = (struct ps_snapshot){.name = keep(block, from->name),
+                                                   .dir = keep(block, from->dir),
+                                                   .taken = keep(block, from->taken),
+                                                   .generation = from->generation,
+                                                   .bytes = from->bytes,
+                                                   .ms = from->ms,
+                                                   .held_us = from->held_us,
+                                                   .exact = from->all_held != 0};
+    }
+    for (size_t i = 0; i < reply->n_away; i++) {
+        const Ps__V1__Away *from = reply->away[i];
+        block->away[i] = (struct ps_away){.server = from->index,
+                                          .address = keep(block, from->address),
+                                          .away_ms = from->away_ms,
+                                          .left_ms = from->left_ms,
+                                          .why = keep(block, from->why)};
+    }
+    to->durability = durability_word(reply->durability);
+    to->snapshot_failed = keep(block, reply->cut_failed);
+    to->snapshots = block->snapshots;
+    to->n_snapshots = reply->n_cuts;
+    to->away = block->away;
+    to->n_away = reply->n_away;
 }
 
 static void read_lists(struct block *block, const Ps__V1__DescribeReply *reply)
@@ -226,7 +283,8 @@ enum ps_status ps_cluster_read(const Ps__V1__DescribeReply *reply, struct ps_mem
                                struct ps_cluster **ret, struct ps_error *err)
 {
     if (n_tables_of(reply) > PS_TABLES_MAX || reply->n_members > MEMBERS_MAX ||
-        reply->n_epochs > EPOCHS_MAX) {
+        reply->n_epochs > EPOCHS_MAX || reply->n_cuts > SNAPSHOTS_MAX ||
+        reply->n_away > PS_SERVERS_MAX) {
         return ps_fail(err, PS_ERR_CORRUPT, "the coordinator described a cluster that can't be");
     }
     struct block *block = make_block(reply, mem);
@@ -237,7 +295,7 @@ enum ps_status ps_cluster_read(const Ps__V1__DescribeReply *reply, struct ps_mem
     (void)ps_id_from(reply->cluster_id.data, reply->cluster_id.len, &to->cluster_id);
     to->term = reply->term;
     to->generation = reply->generation;
-    bool known = (int)reply->job >= PS_JOB_NONE && (int)reply->job <= PS_JOB_STOPPED;
+    bool known = (int)reply->job >= PS_JOB_NONE && (int)reply->job <= PS_JOB_RESTORING;
     to->job = known ? (enum ps_job_state)reply->job : PS_JOB_NONE;
     to->reason = keep(block, reply->reason);
     to->min_clock = reply->min_clock;
@@ -250,6 +308,7 @@ enum ps_status ps_cluster_read(const Ps__V1__DescribeReply *reply, struct ps_mem
         to->n_servers = (uint32_t)reply->placement->n_servers;
     }
     read_lists(block, reply);
+    read_lasting(block, reply);
     to->steps = reply->steps;
     to->sessions_lost = reply->sessions_lost;
     to->rows_trained_min = reply->rows_trained_min;

@@ -337,6 +337,11 @@ static void repeat_unit(struct ps_flow_unit *unit, enum ps_status waits_for, uin
     unit->ready_ms = ready_ms;
 }
 
+bool ps_flow_waits(enum ps_status status)
+{
+    return ps_status_retryable(status) || status == PS_ERR_LOST;
+}
+
 void ps_flow_answer(struct ps_flow *flow, struct ps_flow_unit *unit, enum ps_status status,
                     uint64_t ready_ms)
 {
@@ -347,7 +352,7 @@ void ps_flow_answer(struct ps_flow *flow, struct ps_flow_unit *unit, enum ps_sta
     } else if (status == PS_ERR_LATE && flow->kind == PS_FLOW_PUSH) {
         flow->late = true;
         finish_unit(flow, unit);
-    } else if (ps_status_retryable(status)) {
+    } else if (ps_flow_waits(status)) {
         bool news = status == PS_ERR_NOT_PRIMARY || status == PS_ERR_NOT_YET;
         repeat_unit(unit, news ? status : PS_OK, ready_ms);
     } else {

@@ -149,6 +149,9 @@ void ps_flow_fill(const struct ps_flow *flow, const struct ps_route *route,
 struct ps_flow_unit *ps_flow_find(const struct ps_flow *flow, const struct ps_flow_call *call,
                                   uint32_t slot);
 
+/** Is a slot with this answer asked again? LOST: what follows, the coordinator decides. */
+bool ps_flow_waits(enum ps_status status);
+
 /** A slot answered `status`; what is to be repeated waits until `ready_ms`. */
 void ps_flow_answer(struct ps_flow *flow, struct ps_flow_unit *unit, enum ps_status status,
                     uint64_t ready_ms);

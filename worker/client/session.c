@@ -36,8 +36,11 @@ enum ps_status ps_session_usable(const struct ps_session *session, struct ps_err
     if (session->phase != PS_SESSION_ACTIVE) {
         return ps_fail(err, PS_ERR_CANCELED, "the session is being closed");
     }
+    if (session->canceled) {
+        return ps_fail(err, PS_ERR_CANCELED, "the client was asked to end");
+    }
     if (session->view.fenced) {
-        return ps_fail(err, PS_ERR_FENCED, "the session is closed");
+        return ps_fail(err, PS_ERR_FENCED, "%s", session->fenced.text);
     }
     if (session->view.lost.status != PS_OK) {
         return ps_fail(err, session->view.lost.status, "%s", session->view.lost.text);
@@ -78,8 +81,9 @@ void ps_session_fence(struct ps_session *session, const char *reason)
         reason != NULL && reason[0] != '\0' ? reason : ps_status_text(PS_ERR_FENCED);
     ps_log(PS_LOG_WARN, "session.fenced", "session=%llu reason=\"%s\"",
            (unsigned long long)session->view.session_number, words);
+    (void)ps_fail(&session->fenced, PS_ERR_FENCED, "%s", words);
     ps_session_attend_stop(session);
-    fail_all(session, PS_ERR_FENCED, words);
+    fail_all(session, PS_ERR_FENCED, session->fenced.text);
 }
 
 /* ---- Events -------------------------------------------------------------------------------- */
@@ -262,9 +266,11 @@ static void init(struct ps_session *session, const struct ps_session_options *op
     if (session->options.call_timeout_ms == 0) {
         session->options.call_timeout_ms = CALL_TIMEOUT_MS;
     }
-    if (session->options.give_up_ms == 0) {
+    session->patient = session->options.give_up_ms != 0;
+    if (!session->patient) {
         session->options.give_up_ms = GIVE_UP_MS;
     }
+    session->view.patience_ms = session->options.give_up_ms;
     if (session->options.join_timeout_ms == 0) {
         uint64_t ms = (uint64_t)session->options.give_up_ms * JOIN_PATIENCE;
         session->options.join_timeout_ms = ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
@@ -428,14 +434,26 @@ void ps_session_view(const struct ps_session *session, struct ps_view *ret)
     *ret = session->view;
 }
 
+void ps_session_why_fenced(const struct ps_session *session, struct ps_error *ret)
+{
+    *ret = session->fenced;
+}
+
+void ps_session_cancel(struct ps_session *session)
+{
+    if (session->phase == PS_SESSION_ACTIVE && !session->canceled) {
+        session->canceled = true;
+        fail_all(session, PS_ERR_CANCELED, "the client was asked to end");
+        started(session);
+    }
+}
+
 void ps_session_close(struct ps_session *session, struct ps_op *op)
 {
     PS_ASSERT(session->phase == PS_SESSION_ACTIVE);
     session->phase = PS_SESSION_DRAINING;
     session->close_op = op;
-    ps_session_work_fail(session, PS_ERR_CANCELED, "the session is being closed");
-    ps_session_scan_fail(session, PS_ERR_CANCELED, "the session is being closed");
-    ps_session_cold_fail(session, PS_ERR_CANCELED, "the session is being closed");
+    fail_all(session, PS_ERR_CANCELED, "the session is being closed");
     started(session);
 }
 

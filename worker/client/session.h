@@ -47,9 +47,11 @@ struct ps_session_options {
     struct ps_id session;     /* Random, new for every session. */
     struct ps_id cluster_id;  /* None: any cluster. */
     uint32_t call_timeout_ms; /* Of one try without payload; 0: 2000. Grows with bytes. */
-    uint32_t give_up_ms;      /* A server or coordinator silent for so long is lost; 0: 10000. */
+    uint32_t give_up_ms;      /* A server or coordinator silent for so long is lost; 0: as the
+                               * coordinator says, before that and if it does not 10000. */
     uint32_t join_timeout_ms; /* Servers may start after workers; 0: 3 * give_up_ms. */
     uint64_t seed;            /* Of the back-off's jitter. */
+    bool plant_new_sequence;  /* Test builds only, a bug: what is repeated gets another sequence. */
     /** Something changed: look with ps_session_view. On the executor. May be NULL. */
     void (*changed)(void *arg);
     void *arg;
@@ -161,6 +163,12 @@ void ps_session_figures(struct ps_session *session, const struct ps_worker_stats
 void ps_session_report(struct ps_session *session, const struct ps_worker_report *report);
 
 void ps_session_view(const struct ps_session *session, struct ps_view *ret);
+
+/** With view.fenced: the words for it. */
+void ps_session_why_fenced(const struct ps_session *session, struct ps_error *ret);
+
+/** What is under way ends, soon, with PS_ERR_CANCELED, and nothing is started any more. */
+void ps_session_cancel(struct ps_session *session);
 
 /** Leave the cluster (leases go back), stop attending; done when nothing is under way any more.
  * Operations still pending end with PS_ERR_CANCELED before. */

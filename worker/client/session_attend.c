@@ -33,6 +33,7 @@ static void take_state(struct ps_session *session, const struct ps_msg *msg)
     }
     if (ps_session_state_take(session, (const Ps__V1__AttendState *)message)) {
         attend->heard_ms = ps_exec_now_ms(session->options.exec);
+        attend->term = session->view.term;
         ps_backoff_reset(&attend->backoff);
         if (attend->peer.silent && attend->peer.next_log_ms > PS_SESSION_LOG_FIRST_MS) {
             ps_log(PS_LOG_INFO, "coordinator.back", "address=\"%s\"", session->coordinator);
@@ -106,6 +107,7 @@ static enum ps_status send_report(struct ps_session *session, bool hello)
     worker.units_done = from->units_done;
     worker.lease_over = from->lease_over;
     worker.lease_rows = from->lease_rows;
+    worker.held = from->held;
     worker.staged_step = from->staged_step;
     worker.staged_unit = from->staged_unit;
     worker.staged_rows = from->staged_rows;
@@ -133,7 +135,9 @@ static enum ps_status send_report(struct ps_session *session, bool hello)
 void ps_session_attend_report(struct ps_session *session)
 {
     struct ps_session_attend *attend = &session->attend;
-    if (attend->stream != NULL && attend->heard && !attend->closing &&
+    /* A server may have told of a higher term: who still speaks with a lower one is deposed. */
+    bool deposed = attend->term < session->view.term;
+    if (attend->stream != NULL && attend->heard && !deposed && !attend->closing &&
         ps_failpoint_report(&session->report)) {
         (void)send_report(session, false);
         ps_failpoint_reported();
@@ -144,6 +148,7 @@ static void open_stream(struct ps_session *session)
 {
     struct ps_session_attend *attend = &session->attend;
     attend->heard = false;
+    attend->term = 0;
     attend->closing = false;
     attend->opened_ms = ps_exec_now_ms(session->options.exec);
     attend->stream = ps_stream_open(session->control, METHOD_ATTEND, &events, session);
@@ -165,6 +170,7 @@ static void run_closed(struct ps_mail *mail)
     ps_stream_release(attend->stream);
     attend->stream = NULL;
     attend->heard = false;
+    ps_session_state_hold(session, 0); /* Nobody would end it. */
     if (attend->wanted) {
         ps_session_peer_failed(&attend->peer, attend->heard_ms, ps_exec_now_ms(exec));
         ps_timer_start(exec, &attend->timer, ps_backoff_next_ms(&attend->backoff, &session->rng));
@@ -209,6 +215,10 @@ void ps_session_attend_check(struct ps_session *session, uint64_t now_ms)
     struct ps_session_attend *attend = &session->attend;
     if (!attend->wanted) {
         return;
+    }
+    if (session->view.hold != 0 && now_ms - session->hold_ms >= PS_SESSION_HOLD_MS_MAX) {
+        session->hold_over = session->view.hold;
+        ps_session_state_hold(session, 0);
     }
     uint64_t silent_ms = now_ms - attend->heard_ms;
     if (silent_ms >= session->options.give_up_ms) {

@@ -91,7 +91,7 @@ static bool reply_makes_sense(const struct ps_session_call *call, const struct p
 static void note_refusal(struct ps_session *session, struct ps_session_call *call,
                          const struct ps_slot_reply *reply, struct ps_error *err)
 {
-    if (reply->status == PS_OK || ps_status_retryable(reply->status) || err->status != PS_OK) {
+    if (reply->status == PS_OK || ps_flow_waits(reply->status) || err->status != PS_OK) {
         return;
     }
     (void)ps_fail(err, reply->status, "slot %u at server %u (%s): %s", reply->slot, call->server,
@@ -174,7 +174,7 @@ static void take_pull_slots(struct ps_session *session, struct ps_session_call *
 /* Of what makes a slot wait, BUSY comes with the server's own figure, and NOT_YET is no failure. */
 static enum ps_status worse(enum ps_status a, enum ps_status b)
 {
-    if (!ps_status_retryable(b) || a == PS_ERR_BUSY) {
+    if (!ps_flow_waits(b) || a == PS_ERR_BUSY) {
         return a;
     }
     return b == PS_ERR_NOT_YET && a != PS_OK ? a : b;
@@ -202,16 +202,20 @@ static uint64_t repeat_at_ms(struct ps_session *session, struct ps_session_call 
     return ps_exec_now_ms(session->options.exec) + wait_ms(session, call, reply->retry_ms);
 }
 
-static bool any_fenced(const struct ps_data_reply *reply)
+/* The first slot with this answer; PS_SLOTS: none. */
+static uint32_t slot_with(const struct ps_data_reply *reply, enum ps_status status)
 {
-    bool fenced = false;
     for (uint32_t i = 0; i < reply->n_push; i++) {
-        fenced = fenced || reply->push[i].status == PS_ERR_FENCED;
+        if (reply->push[i].status == status) {
+            return reply->push[i].slot;
+        }
     }
     for (uint32_t i = 0; i < reply->n_pull; i++) {
-        fenced = fenced || reply->pull[i].status == PS_ERR_FENCED;
+        if (reply->pull[i].status == status) {
+            return reply->pull[i].slot;
+        }
     }
-    return fenced;
+    return PS_SLOTS;
 }
 
 static bool any_busy(const struct ps_data_reply *reply)
@@ -275,7 +279,11 @@ static uint64_t take_reply(struct ps_session *session, struct ps_session_call *c
     take_push_slots(session, call, reply, ready_ms);
     take_pull_slots(session, call, reply, ready_ms);
     note_full(session, call, reply);
-    if (any_fenced(reply)) {
+    uint32_t lost_slot = slot_with(reply, PS_ERR_LOST);
+    if (lost_slot != PS_SLOTS) {
+        ps_session_slot_lost(session, call->server, lost_slot);
+    }
+    if (slot_with(reply, PS_ERR_FENCED) != PS_SLOTS) {
         ps_session_fence(session, NULL);
     }
     return ready_ms;
@@ -288,6 +296,7 @@ static uint64_t take_failure(struct ps_session *session, struct ps_session_call 
     const struct ps_error *err = &call->request.err;
     uint64_t now_ms = ps_exec_now_ms(session->options.exec);
     bool canceled = err->status == PS_ERR_CANCELED; /* By us, or by a server that stops. */
+    call->work->repeats = true;
     ps_session_server_failed(session, call->server, &call->request, call->start_ms);
     if (err->status == PS_ERR_FENCED) {
         ps_session_fence(session, err->text);
@@ -408,6 +417,18 @@ static uint32_t lend_flow(struct ps_session *session, struct ps_session_call *ca
     return n_pieces;
 }
 
+/* How far a repeat's sequence is off, in test builds that are told to have this bug. */
+static uint64_t planted(const struct ps_session *session, const struct ps_session_work *work)
+{
+#ifdef PS_PLANT
+    return session->options.plant_new_sequence && work->repeats ? 1 : 0;
+#else
+    (void)session;
+    (void)work;
+    return 0;
+#endif
+}
+
 /* The header, in the scratch: the transport copies it before its start returns. */
 static size_t write_head(struct ps_session *session, const struct ps_session_call *call)
 {
@@ -419,7 +440,7 @@ static size_t write_head(struct ps_session *session, const struct ps_session_cal
     bool pushes = call->push.n_units > 0;
     bool pulls = call->pull.n_units > 0;
     to->stream = pushes ? work->push->stream : 0;
-    to->sequence = pushes ? work->push->sequence : 0;
+    to->sequence = pushes ? work->push->sequence + planted(session, work) : 0;
     to->acked_below = pushes ? work->push->acked_below : 0;
     to->step = pushes ? work->push->step : 0;
     to->rows = pushes ? work->push->rows : 0;
@@ -441,10 +462,12 @@ static uint32_t timeout_ms(const struct ps_session *session, const struct ps_ses
     const struct ps_session_options *options = &session->options;
     uint64_t n_bytes = call->push.n_bytes + call->pull.n_bytes;
     uint64_t ms = options->call_timeout_ms + n_bytes / PS_SESSION_BYTES_PER_MS;
-    /* A parked pull is answered NOT_YET shortly before its end. Half of the time to give up, so
-     * that a server that hangs is found in time; and no parking with one that is silent. */
+    /* A parked pull is answered NOT_YET shortly before its end. Half of the time to give up, and
+     * not for long, so that a server that hangs is found and told in time; and no parking with one
+     * that is silent. */
     if (call->asks && !session->servers[call->server].peer.silent) {
-        ms += options->give_up_ms / 2;
+        uint32_t half_ms = options->give_up_ms / 2;
+        ms += half_ms < PS_SESSION_PARK_MS_MAX ? half_ms : PS_SESSION_PARK_MS_MAX;
     }
     return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
 }

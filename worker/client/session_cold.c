@@ -191,10 +191,11 @@ static enum next take_join(struct ps_session_cold *cold, const ProtobufCMessage 
                       session->coordinator, reply->protocol, PS_PROTOCOL_MIN, PS_PROTOCOL_MAX);
         return NEXT_DONE;
     }
+    (void)ps_session_state_newest(session, reply->term, reply->generation);
     session->view.session_number = reply->session_number;
     session->key_seed = reply->key_seed;
+    ps_session_state_patience(session, reply->patience_ms);
     (void)ps_id_from(reply->cluster_id.data, reply->cluster_id.len, &session->view.cluster_id);
-    (void)ps_session_state_newest(session, reply->term, reply->generation);
     session->changed = true;
     if (session->phase == PS_SESSION_ACTIVE) {
         ps_session_attend_start(session);
@@ -327,8 +328,10 @@ static uint32_t try_ms(const struct ps_session_cold *cold)
     const struct ps_session_options *options = &cold->session->options;
     switch (cold->kind) {
     case PS_SESSION_LEAVE: return PS_SESSION_LEAVE_MS;
-    case PS_SESSION_DEFINE_TABLE: /* Servers may have gigabytes to make. */
-    case PS_SESSION_DEFINE_JOB: return options->give_up_ms;
+    case PS_SESSION_DEFINE_TABLE:
+    case PS_SESSION_DEFINE_JOB:
+        return options->give_up_ms < PS_SESSION_DEFINE_MS ? options->give_up_ms
+                                                          : PS_SESSION_DEFINE_MS;
     case PS_SESSION_JOIN:
     case PS_SESSION_DESCRIBE:
     case PS_SESSION_LOOK:
@@ -375,9 +378,14 @@ static void take_answer(struct ps_session_cold *cold)
         return;
     }
     cold->op->err.status = PS_OK;
+    cold->answered = true;
     enum next next = kinds[cold->kind].take(cold, message);
+    cold->answered = false;
     ps_wire_unpacked_free(message);
-    if (next == NEXT_DESCRIBE) {
+    struct ps_error usable;
+    if (session->view.fenced && ps_session_usable(session, &usable) != PS_OK) {
+        end_cold(cold, usable.status, usable.text); /* By this very answer. */
+    } else if (next == NEXT_DESCRIBE) {
         cold->kind = PS_SESSION_DESCRIBE;
         send_cold(cold);
     } else {
@@ -519,6 +527,9 @@ void ps_session_cold_fail(struct ps_session *session, enum ps_status status, con
 {
     ps_list_for_each_safe (at, after, &session->colds) {
         struct ps_session_cold *cold = PS_CONTAINER_OF(at, struct ps_session_cold, node);
+        if (cold->answered) {
+            continue;
+        }
         if (!cold->under_way) {
             end_cold(cold, status, words);
         } else {

@@ -32,6 +32,9 @@
 #define PS_SESSION_LEAVE_MS         1000u  /* Nobody waits long for a goodbye. */
 #define PS_SESSION_LOG_FIRST_MS     1000u  /* Shorter outages are not worth a line. */
 #define PS_SESSION_FULL_MS          10000u /* Memory that is on loan comes back sooner. */
+#define PS_SESSION_HOLD_MS_MAX      1000u  /* A coordinator that says "go on" does so in 50 ms. */
+#define PS_SESSION_PARK_MS_MAX      5000u /* Of a pull: a server that hangs is named within 10 s. */
+#define PS_SESSION_DEFINE_MS        10000u /* Of one try: servers may have gigabytes to make. */
 #define PS_SESSION_LOG_BUSY_MS      10000u /* A server is busy now and then; not for so long. */
 
 /** Somebody who should answer. Silence is counted from the first call that got no answer. */
@@ -90,6 +93,7 @@ struct ps_session_work {
     uint64_t full_ms; /* Since then a server has no memory for its rows; 0: not so. */
     bool pull_answered;
     bool pull_parked;
+    bool repeats; /* A call of it got no answer. */
 };
 
 /** One data call under way. Pooled. */
@@ -133,6 +137,7 @@ struct ps_session_cold {
     uint64_t next_log_ms; /* After so long another line says what is waited for. */
     struct ps_error why;  /* The most telling failure so far. */
     bool under_way;
+    bool answered; /* Its answer is being taken: it ends by that. */
     bool defines;  /* A Describe that was a DefineTable. */
     uint8_t *head; /* Of a request that the scratch has no room for; until it has started. */
     bool starved;  /* There was no memory for one. */
@@ -162,6 +167,7 @@ struct ps_session_attend {
     struct ps_session_peer peer;
     uint64_t heard_ms;
     uint64_t opened_ms; /* The stream. */
+    uint64_t term;      /* The highest heard on this stream. */
     bool wanted;
     bool heard;           /* The coordinator has spoken on this stream: reports may go. */
     bool closing;         /* We have ended it. */
@@ -197,11 +203,16 @@ struct ps_session {
     uint64_t awake_ms; /* When this process last came back from a gap of its own. */
     bool wake_posted;
     bool settling;
+    bool canceled; /* Nothing is started any more. */
     bool changed;
+    bool patient;       /* How long to wait for the silent was said by the caller. */
+    uint64_t hold_ms;   /* Since when view.hold is what it is. */
+    uint64_t hold_over; /* A cut that was held for long enough. */
 
     struct ps_view view;
-    uint64_t key_seed;     /* Of the cluster: where keys live. */
-    struct ps_lease lease; /* As the coordinator says. */
+    struct ps_error fenced; /* With view.fenced: why. */
+    uint64_t key_seed;      /* Of the cluster: where keys live. */
+    struct ps_lease lease;  /* As the coordinator says. */
     struct ps_worker_report report;
     struct ps_worker_stats stats; /* Of the worker, with its reports. */
     struct ps_route route;
@@ -210,6 +221,7 @@ struct ps_session {
     struct ps_layout layouts[PS_TABLES_MAX];
     struct ps_table tables[PS_TABLES_MAX]; /* Without a name: not known. */
     uint32_t n_tables;                     /* Known from 0 without a gap. */
+    uint64_t lost_ms;     /* When a slot said first that it lacks what it had; 0: none does. */
     uint64_t quickest_ns; /* The shortest time that a first pull call took; 0: none yet. */
 
     struct ps_list works; /* In the order of starting. */
@@ -297,6 +309,8 @@ void ps_session_remember(struct ps_session *session, uint32_t slot, uint64_t epo
 
 /* session_scan.c */
 void ps_session_scan_start(struct ps_session *session, struct ps_scan_op *op);
+/** Calls to a server that are under way go another way. */
+void ps_session_scan_call_back(struct ps_session *session, uint32_t index);
 /** All of them end, and soon: calls are canceled. */
 void ps_session_scan_fail(struct ps_session *session, enum ps_status status, const char *words);
 
@@ -307,6 +321,8 @@ void ps_session_peer_heard(struct ps_session_peer *peer, uint64_t now_ms);
 void ps_session_peer_failed(struct ps_session_peer *peer, uint64_t start_ms, uint64_t now_ms);
 /** True when it is time for another log line about the silence. */
 bool ps_session_peer_log_due(struct ps_session_peer *peer, uint64_t now_ms);
+/** The address of a server that may be new: what is under way to the old one is called back. */
+void ps_session_server_moved(struct ps_session *session, uint32_t index, const char *address);
 /** Open or exchange the channel of a server whose address is new. */
 void ps_session_server_connect(struct ps_session *session, uint32_t index);
 /** Calls may go: its channel leads where the placement says. */
@@ -317,6 +333,8 @@ void ps_session_server_failed(struct ps_session *session, uint32_t index,
                               const struct ps_request *request, uint64_t start_ms);
 /** It answered; `busy`: that it cannot for now. Says so when that lasts. */
 void ps_session_server_busy(struct ps_session *session, uint32_t index, bool busy);
+/** A slot lacks what it had acknowledged: said once, and the coordinator decides what follows. */
+void ps_session_slot_lost(struct ps_session *session, uint32_t index, uint32_t slot);
 /** An operation with servers has ended: if it was the last one, nobody asks any more. */
 void ps_session_servers_rest(struct ps_session *session);
 /** Every heartbeat: say and decide who is silent for too long. */

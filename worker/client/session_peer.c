@@ -2,6 +2,7 @@
  * session_peer.c — who should answer and does not: counted from the first call without an answer,
  * said in the log at growing intervals, and at last the end of the cluster.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "client/session_impl.h"
@@ -47,7 +48,6 @@ void ps_session_server_connect(struct ps_session *session, uint32_t index)
     if (server->channel != NULL) {
         ps_channel_close(server->channel);
         server->channel = NULL;
-        server->peer = (struct ps_session_peer){0};
     }
     struct ps_error err;
     if (ps_channel_open(session->options.transport, server->address, PS_TRAFFIC_DATA,
@@ -60,6 +60,33 @@ void ps_session_server_connect(struct ps_session *session, uint32_t index)
         return;
     }
     memcpy(server->channel_address, server->address, sizeof(server->channel_address));
+}
+
+/*
+ * A server that came back elsewhere: it has its own time to answer, but what was said of its
+ * silence was said of this server, and its return will be told.
+ */
+void ps_session_server_moved(struct ps_session *session, uint32_t index, const char *address)
+{
+    struct ps_session_server *server = &session->servers[index];
+    uint64_t now_ms = ps_exec_now_ms(session->options.exec);
+    if (strcmp(server->address, address) == 0) {
+        return;
+    }
+    if (server->address[0] != '\0') {
+        ps_log(PS_LOG_INFO, "server.moved", "server=%u from=\"%s\" to=\"%s\"", index,
+               server->address, address);
+    }
+    (void)snprintf(server->address, sizeof(server->address), "%s", address);
+    server->peer.since_ms = now_ms;
+    server->peer.refuses = false;
+    ps_list_for_each (at, &session->calls) {
+        struct ps_session_call *call = PS_CONTAINER_OF(at, struct ps_session_call, node);
+        if (call->server == index) {
+            ps_request_cancel(server->channel, &call->request);
+        }
+    }
+    ps_session_scan_call_back(session, index);
 }
 
 /* Still or again the channel that placement names; calls to an old one run out first. */
@@ -138,6 +165,26 @@ void ps_session_server_busy(struct ps_session *session, uint32_t index, bool bus
                "msg=\"server %u (%s) has refused for %llu s, busy or without memory for new rows "
                "(its log says table.full then): retrying\"",
                index, server->address, (unsigned long long)(now_ms - server->busy_since_ms) / 1000);
+    }
+}
+
+void ps_session_slot_lost(struct ps_session *session, uint32_t index, uint32_t slot)
+{
+    const char *address = session->servers[index].address;
+    uint64_t now_ms = ps_exec_now_ms(session->options.exec);
+    if (session->lost_ms == 0) {
+        session->lost_ms = now_ms;
+        ps_log(
+            PS_LOG_WARN, "slot.lost",
+            "msg=\"server %u (%s) lacks updates of slot %u that it had acknowledged: waiting for "
+            "the coordinator\"",
+            index, address, slot);
+    } else if (now_ms - session->lost_ms >= session->options.give_up_ms) {
+        ps_session_lose(session,
+                        "server %u (%s) lacks updates of slot %u that it had acknowledged, and the "
+                        "coordinator has decided nothing for %llu s",
+                        index, address, slot,
+                        (unsigned long long)(now_ms - session->lost_ms) / 1000);
     }
 }
 

@@ -232,7 +232,7 @@ static void take_reply(struct ps_session_scan *scan, const struct ps_msg *msg)
     ps_session_server_busy(session, scan->server, reply.status == PS_ERR_BUSY);
     if (reply.status == PS_OK) {
         take_step(scan, &reply);
-    } else if (ps_status_retryable(reply.status)) {
+    } else if (ps_flow_waits(reply.status)) {
         note_retry(scan);
         try_later(scan, reply.retry_ms);
     } else {
@@ -240,6 +240,8 @@ static void take_reply(struct ps_session_scan *scan, const struct ps_msg *msg)
     }
     if (reply.status == PS_ERR_FENCED) {
         ps_session_fence(session, NULL);
+    } else if (reply.status == PS_ERR_LOST) { /* The scan lives, and this may end it. */
+        ps_session_slot_lost(session, scan->server, scan->at.slot);
     }
 }
 
@@ -331,6 +333,16 @@ void ps_session_scan_start(struct ps_session *session, struct ps_scan_op *op)
     ps_list_append(&session->scans, &scan->node);
     session->n_scans++;
     next_step(scan);
+}
+
+void ps_session_scan_call_back(struct ps_session *session, uint32_t index)
+{
+    ps_list_for_each (at, &session->scans) {
+        struct ps_session_scan *scan = PS_CONTAINER_OF(at, struct ps_session_scan, node);
+        if (scan->under_way && scan->server == index) {
+            ps_request_cancel(session->servers[index].channel, &scan->request);
+        }
+    }
 }
 
 void ps_session_scan_fail(struct ps_session *session, enum ps_status status, const char *words)

@@ -1,6 +1,7 @@
 /* session_state.c — see session_state.h. */
 #include "client/session_state.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "client/cluster.h"
@@ -16,15 +17,22 @@ bool ps_session_state_newest(struct ps_session *session, uint64_t term, uint64_t
         view->term = term;
         session->changed = true;
     }
-    if (generation > view->generation) { /* A restore: the old line is gone, epochs are new. */
-        view->generation = generation;
-        view->min_clock = 0;
-        memset(session->route.epoch, 0, sizeof(session->route.epoch));
-        memset(session->route.seen_epoch, 0, sizeof(session->route.seen_epoch));
-        memset(session->route.seen_position, 0, sizeof(session->route.seen_position));
-        session->changed = true;
+    if (generation == view->generation) {
+        return true;
     }
-    return true;
+    view->generation = generation;
+    session->changed = true;
+    if (view->session_number == 0) {
+        return true;
+    }
+    /* That closed every session: nothing of this one's line, epochs or clocks is left. */
+    char words[PS_ERROR_TEXT_BYTES];
+    (void)snprintf(words, sizeof(words),
+                   "the cluster went back to a snapshot, or began anew without one (generation "
+                   "%llu): the session is over",
+                   (unsigned long long)generation);
+    ps_session_fence(session, words);
+    return false;
 }
 
 static void take_server(struct ps_session *session, const Ps__V1__Server *from)
@@ -34,8 +42,7 @@ static void take_server(struct ps_session *session, const Ps__V1__Server *from)
         ps_log(PS_LOG_WARN, "placement.odd", "server=%u", from->index);
         return;
     }
-    struct ps_session_server *server = &session->servers[from->index];
-    memcpy(server->address, from->address, n_bytes + 1);
+    ps_session_server_moved(session, from->index, from->address);
     if (from->index >= session->n_servers) {
         session->n_servers = from->index + 1;
     }
@@ -182,9 +189,30 @@ static void take_lease(struct ps_session *session, const Ps__V1__AttendState *st
     ps_session_state_lease(session);
 }
 
+void ps_session_state_hold(struct ps_session *session, uint64_t hold)
+{
+    struct ps_view *view = &session->view;
+    if (hold == view->hold || (hold != 0 && hold == session->hold_over)) {
+        return;
+    }
+    view->hold = hold;
+    session->hold_ms = ps_exec_now_ms(session->options.exec);
+    session->changed = true;
+}
+
+void ps_session_state_patience(struct ps_session *session, uint32_t patience_ms)
+{
+    if (session->patient || patience_ms == 0 || patience_ms == session->view.patience_ms) {
+        return;
+    }
+    session->options.give_up_ms = patience_ms;
+    session->view.patience_ms = patience_ms;
+    session->changed = true;
+}
+
 static void take_job(struct ps_session *session, const Ps__V1__AttendState *state)
 {
-    if ((int)state->job < PS_JOB_NONE || (int)state->job > PS_JOB_STOPPED) {
+    if ((int)state->job < PS_JOB_NONE || (int)state->job > PS_JOB_RESTORING) {
         return;
     }
     enum ps_job_state job = (enum ps_job_state)state->job;
@@ -225,6 +253,7 @@ bool ps_session_state_take(struct ps_session *session, const Ps__V1__AttendState
     if (!ps_session_state_newest(session, state->term, state->generation)) {
         return false;
     }
+    ps_session_state_patience(session, state->patience_ms);
     /* In this order: who hears a min clock knows every placement made before it. */
     ps_session_state_placement(session, state->placement);
     ps_session_state_catalogue(session, state->catalogue);
@@ -233,6 +262,7 @@ bool ps_session_state_take(struct ps_session *session, const Ps__V1__AttendState
     if (state->fenced) {
         ps_session_fence(session, state->reason);
     }
+    ps_session_state_hold(session, state->hold);
     take_lease(session, state);
     take_job(session, state);
     return true;

@@ -34,4 +34,10 @@ void ps_session_state_lease(struct ps_session *session);
 /** The min clock never goes back within a generation. */
 void ps_session_state_min_clock(struct ps_session *session, uint64_t min_clock);
 
+/** How long to wait for the silent, unless the user said it; 0: it is not said. */
+void ps_session_state_patience(struct ps_session *session, uint32_t patience_ms);
+
+/** The cut to hold for has come, has changed, or (0) goes on. */
+void ps_session_state_hold(struct ps_session *session, uint64_t hold);
+
 #endif

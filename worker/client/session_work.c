@@ -184,6 +184,7 @@ static enum ps_status take_work(struct ps_session *session, struct ps_session_wo
     work->n_push_bytes = 0;
     work->pull_answered = false;
     work->pull_parked = false;
+    work->repeats = false;
     work->full_ms = 0;
     *ret = work;
     return PS_OK;

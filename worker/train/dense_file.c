@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "conf/number.h"
-#include "train/safetensors.h"
+#include "format/safetensors.h"
 
 #define HIDDEN_MARK " hidden=" /* As plan.c writes it. */
 

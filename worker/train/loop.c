@@ -156,7 +156,8 @@ enum ps_status ps_train_run(struct ps_train_plan *plan, struct ps_client *client
                                  .stop = stop,
                                  .err = err,
                                  .unit = &t->unit,
-                                 .idle = "every row is lent to others"};
+                                 .idle = "every row is lent to others",
+                                 .late = ps_units_over(client)};
     enum ps_status status = begin(t);
     if (status == PS_OK) {
         status = ps_units_run(&t->units, step, t);
@@ -188,6 +189,7 @@ int ps_train_exit_status(enum ps_status status)
     case PS_ERR_CORRUPT: return 65;
     case PS_ERR_NOMEM:
     case PS_ERR_INTERNAL: return 70;
+    case PS_ERR_NO_SPACE:
     case PS_ERR_IO: return 74;
     case PS_ERR_DENIED: return 77;
     }

@@ -163,7 +163,8 @@ enum ps_status ps_sparse_run(struct ps_sparse_plan *plan, struct ps_client *clie
                                  .stop = stop,
                                  .err = err,
                                  .unit = &t->unit,
-                                 .idle = "every part is lent to others"};
+                                 .idle = "every part is lent to others",
+                                 .late = ps_units_over(client)};
     enum ps_status status = begin(t);
     if (status == PS_OK) {
         status = ps_units_run(&t->units, step, t);

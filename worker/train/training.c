@@ -12,6 +12,9 @@
 #include "train/sparse_flags.h"
 #include "train/sparse_loop.h"
 
+#define READS_MAX \
+    5u /* A server that restarts while its rows are read makes the reader begin anew. */
+
 PS_STATIC_ASSERT(PS_SAVE_PATH_BYTES == PS_FINISH_PATH_BYTES, "one buffer for both");
 
 /* Lines, unless the format or the folder says images. */
@@ -86,6 +89,12 @@ const char *ps_training_warning(const struct ps_training *training)
     return warns ? training->lines->few_parts : NULL;
 }
 
+enum ps_status ps_training_seed(struct ps_training *training, uint64_t seed, struct ps_error *err)
+{
+    return training->lines != NULL ? ps_sparse_plan_seed(training->lines, seed, err)
+                                   : ps_train_plan_seed(&training->images, seed, err);
+}
+
 enum ps_status ps_training_run(struct ps_training *training, struct ps_client *client,
                                const _Atomic bool *stop, struct ps_train_result *ret,
                                struct ps_error *err)
@@ -116,7 +125,12 @@ enum ps_status ps_training_finish(struct ps_training *training, struct ps_client
                                   struct ps_report *report, const char *folder,
                                   char path[PS_FINISH_PATH_BYTES], struct ps_error *err)
 {
-    return training->lines != NULL
-               ? ps_sparse_finish(training->lines, client, report, folder, path, err)
-               : finish_dense(&training->images, client, report, folder, path, err);
+    if (training->lines == NULL) {
+        return finish_dense(&training->images, client, report, folder, path, err);
+    }
+    enum ps_status status = PS_ERR_LATE;
+    for (uint32_t i = 0; i < READS_MAX && status == PS_ERR_LATE; i++) {
+        status = ps_sparse_finish(training->lines, client, report, folder, path, err);
+    }
+    return status;
 }

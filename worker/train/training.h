@@ -42,6 +42,10 @@ const char *ps_training_said(const struct ps_training *training);
 /** One line of what the user should change, though training works without; NULL: nothing. */
 const char *ps_training_warning(const struct ps_training *training);
 
+/** Use this seed instead. @return as ps_train_plan_seed and ps_sparse_plan_seed */
+PS_MUST_CHECK enum ps_status ps_training_seed(struct ps_training *training, uint64_t seed,
+                                              struct ps_error *err);
+
 /** As ps_train_run. */
 PS_MUST_CHECK enum ps_status ps_training_run(struct ps_training *training, struct ps_client *client,
                                              const _Atomic bool *stop, struct ps_train_result *ret,

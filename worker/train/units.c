@@ -22,10 +22,10 @@ static bool stopping(const struct ps_units *units)
     return atomic_load_explicit(units->stop, memory_order_relaxed);
 }
 
-static bool job_over(const struct ps_units *units)
+bool ps_units_over(struct ps_client *client)
 {
     struct ps_view view;
-    ps_client_view(units->client, &view);
+    ps_client_view(client, &view);
     return view.job == PS_JOB_DONE || view.job == PS_JOB_STOPPED;
 }
 
@@ -60,8 +60,8 @@ enum ps_status ps_units_run(struct ps_units *units, enum ps_status (*step)(void 
     enum ps_status status = next_unit(units);
     while (status == PS_OK && units->unit->n_rows > 0 && !stopping(units)) {
         status = step(arg);
-        if (status == PS_ERR_CANCELED && job_over(units)) {
-            status = PS_OK; /* A pull that nobody will ever answer. */
+        if (status == PS_ERR_CANCELED && (ps_units_over(units->client) || stopping(units))) {
+            status = PS_OK; /* A pull that nobody will ever answer, or no longer waits for. */
         }
         if (status == PS_OK) {
             status = next_unit(units);
@@ -72,7 +72,7 @@ enum ps_status ps_units_run(struct ps_units *units, enum ps_status (*step)(void 
 
 struct ps_train_result ps_units_end(const struct ps_units *units, enum ps_status status)
 {
-    if (status == PS_OK && !units->ever_lent) {
+    if (status == PS_OK && !units->ever_lent && !units->late) {
         ps_log(PS_LOG_WARN, "worker.idle", "why=\"there were no rows for this worker\"");
     }
     struct ps_view view;

@@ -21,10 +21,14 @@ struct ps_units {
     const char *idle;     /* For people: why there may be nothing to do for now. */
     bool ever_lent;       /* Set by whoever had rows to train. */
     bool idle_said;
+    bool late; /* The job was over before this worker came. */
 };
 
 /** One seed for all workers of a cluster, and another one for the next cluster. */
 uint64_t ps_units_seed(struct ps_client *client);
+
+/** Is the job over, as far as the client has heard? */
+bool ps_units_over(struct ps_client *client);
 
 /** Call `step(arg)` for each unit. @return as the client and `step` */
 PS_MUST_CHECK enum ps_status ps_units_run(struct ps_units *units, enum ps_status (*step)(void *arg),

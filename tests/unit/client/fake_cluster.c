@@ -12,8 +12,6 @@
 #include "wire/keys.h"
 #include "wire/scan_msg.h"
 
-#define ADDRESS_BYTES 32
-
 static struct ps_data_request request;
 static struct ps_data_reply reply;
 
@@ -42,7 +40,6 @@ struct placement {
     Ps__V1__Placement message;
     Ps__V1__Server servers[PS_SERVERS_MAX];
     Ps__V1__Server *pointers[PS_SERVERS_MAX];
-    char addresses[PS_SERVERS_MAX][ADDRESS_BYTES];
 };
 
 static void fill_placement(struct fake_cluster *cluster, struct placement *to)
@@ -50,9 +47,8 @@ static void fill_placement(struct fake_cluster *cluster, struct placement *to)
     ps__v1__placement__init(&to->message);
     for (uint32_t i = 0; i < cluster->n_servers; i++) {
         ps__v1__server__init(&to->servers[i]);
-        (void)snprintf(to->addresses[i], ADDRESS_BYTES, "server-%u:1", i);
         to->servers[i].index = i;
-        to->servers[i].address = to->addresses[i];
+        to->servers[i].address = cluster->addresses[i];
         to->servers[i].live = true;
         to->pointers[i] = &to->servers[i];
     }
@@ -121,6 +117,8 @@ static void send_state(struct fake_cluster *cluster, bool whole, const struct fa
     state.term = cluster->term;
     state.generation = cluster->generation;
     state.min_clock = cluster->min_clock;
+    state.patience_ms = cluster->patience_now_ms;
+    state.hold = cluster->hold;
     if (whole) {
         fill_placement(cluster, &placement);
         fill_catalogue(cluster, &catalogue);
@@ -211,6 +209,7 @@ static void heard(void *arg, const struct ps_msg *msg)
         cluster->last_units_done = report->worker->units_done;
         cluster->last_lease_over = report->worker->lease_over;
         cluster->last_lease_rows = report->worker->lease_rows;
+        cluster->last_held = report->worker->held;
         note_worker(cluster, report->worker);
     }
     ps__v1__attend_report__free_unpacked(report, NULL);
@@ -284,6 +283,7 @@ static void join(struct fake_cluster *cluster, struct fake_call *call)
     answer.term = cluster->term;
     answer.generation = cluster->generation;
     answer.key_seed = FAKE_KEY_SEED;
+    answer.patience_ms = cluster->patience_ms;
     answer_message(call, &answer.base);
     ps__v1__join_request__free_unpacked(ask, NULL);
     free(bytes);
@@ -328,6 +328,24 @@ static void describe(struct fake_cluster *cluster, struct fake_call *call)
     epoch.leases_done = 5;
     answer.epochs = epochs;
     answer.n_epochs = 1;
+    char cut_name[] = "000000-0000000002";
+    char dir[] = "/snapshots";
+    Ps__V1__Cut cut = PS__V1__CUT__INIT;
+    Ps__V1__Cut *cuts[] = {&cut};
+    cut.name = cut_name;
+    cut.dir = dir;
+    cut.all_held = true;
+    answer.cuts = cuts;
+    answer.n_cuts = 1;
+    Ps__V1__Away gone = PS__V1__AWAY__INIT;
+    Ps__V1__Away *away[] = {&gone};
+    gone.index = 1;
+    gone.address = cluster->addresses[1];
+    gone.left_ms = 5000;
+    answer.away = away;
+    answer.n_away = 1;
+    member.durability = PS__V1__DURABILITY__FSYNC;
+    answer.durability = PS__V1__DURABILITY__LOG;
     answer.job = PS__V1__JOB_STATE__RUNNING;
     answer_message(call, &answer.base);
 }
@@ -702,6 +720,7 @@ static void handle_data(struct fake_cluster *cluster, struct fake_call *call)
 {
     uint32_t server = (uint32_t)strtoul(call->address + strlen("server-"), NULL, 10);
     enum fake_fate fate = cluster->fate == NULL ? FATE_ANSWER : cluster->fate(cluster, server);
+    fate = strcmp(call->address, cluster->addresses[server]) == 0 ? fate : FATE_LOSE_REQUEST;
     cluster->n_data_calls++;
     switch (fate) {
     case FATE_ANSWER: serve(cluster, call, false); break;
@@ -758,6 +777,9 @@ struct fake_cluster *fake_cluster_create(uint32_t n_servers)
     cluster->net.arg = cluster;
     cluster->n_servers = n_servers;
     cluster->term = 1;
+    for (uint32_t i = 0; i < n_servers; i++) {
+        (void)snprintf(cluster->addresses[i], FAKE_ADDRESS_BYTES, "server-%u:1", i);
+    }
     for (uint32_t slot = 0; slot < PS_SLOTS; slot++) {
         cluster->primary[slot] = slot % n_servers;
         cluster->epoch[slot] = 1;

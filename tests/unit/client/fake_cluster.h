@@ -16,6 +16,8 @@
 #define FAKE_APPLIED_MAX 4096u
 #define FAKE_SEEN_MAX    4096u
 
+#define FAKE_ADDRESS_BYTES 32
+
 enum fake_fate {
     FATE_ANSWER,
     FATE_LOSE_REQUEST, /* Never arrives. */
@@ -65,6 +67,8 @@ struct fake_row {
 struct fake_cluster {
     struct fake_transport net;
     uint32_t n_servers;
+    char addresses[PS_SERVERS_MAX]
+                  [FAKE_ADDRESS_BYTES]; /* "server-<index>:..."; nobody elsewhere. */
     uint32_t primary[PS_SLOTS];
     uint64_t epoch[PS_SLOTS];
     uint64_t position[PS_SLOTS];
@@ -75,6 +79,9 @@ struct fake_cluster {
     uint64_t term;
     uint64_t generation;
     uint64_t min_clock;
+    uint64_t hold;            /* A cut, in every state. */
+    uint32_t patience_ms;     /* As Join says, */
+    uint32_t patience_now_ms; /*   and as states do. */
     uint32_t bound;
     uint32_t mode; /* As ConsistencyMode. */
     bool aggregate;
@@ -113,6 +120,7 @@ struct fake_cluster {
     uint32_t last_units_done;
     bool last_lease_over;
     uint64_t last_lease_rows;
+    uint64_t last_held;
     uint64_t last_term;
     uint64_t last_staged_step; /* And of it: */
     uint32_t last_staged_rows;

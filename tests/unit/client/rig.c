@@ -18,7 +18,11 @@ static void count_changed(void *arg)
 void rig_init(struct rig *rig, uint32_t n_servers, enum ps_client_kind kind)
 {
     static const struct ps_creds creds = {.kind = PS_CREDS_INSECURE};
-    *rig = (struct rig){.cluster = fake_cluster_create(n_servers), .give_up_ms = rig->give_up_ms};
+    *rig = (struct rig){.cluster = fake_cluster_create(n_servers),
+                        .give_up_ms = rig->give_up_ms,
+                        .patience_ms = rig->patience_ms,
+                        .plant_new_sequence = rig->plant_new_sequence};
+    rig->cluster->patience_ms = rig->patience_ms;
     ps_mem_init(&rig->mem);
     struct ps_session_options options = {.transport = &rig->cluster->net.base,
                                          .exec = &rig->cluster->net.exec.base,
@@ -30,6 +34,7 @@ void rig_init(struct rig *rig, uint32_t n_servers, enum ps_client_kind kind)
                                          .session = {.bytes = {1, 2, 3}},
                                          .give_up_ms = rig->give_up_ms,
                                          .seed = 42,
+                                         .plant_new_sequence = rig->plant_new_sequence,
                                          .changed = count_changed,
                                          .arg = rig};
     struct ps_error err;

@@ -14,7 +14,9 @@ struct rig {
     struct ps_session *client;
     struct ps_mem mem;
     uint32_t n_changed;
-    uint32_t give_up_ms; /* Set before init; 0: the client's preset. */
+    uint32_t give_up_ms;  /* Set before init; 0: the client's preset. */
+    uint32_t patience_ms; /* Likewise, of the coordinator. */
+    bool plant_new_sequence;
     float *gradients[2];
     float *weights[2];
     struct ps_tensor push_tensors[2];

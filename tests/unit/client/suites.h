@@ -7,6 +7,7 @@
 #include <check.h>
 
 Suite *suite_calls(void);
+Suite *suite_returns(void);
 Suite *suite_gate(void);
 Suite *suite_scan(void);
 Suite *suite_session(void);

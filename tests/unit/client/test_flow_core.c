@@ -212,7 +212,7 @@ static const struct {
     {"late is final but the others count", PS_ERR_LATE, false, PS_ERR_LATE},
     {"fenced ends it", PS_ERR_FENCED, false, PS_ERR_FENCED},
     {"invalid ends it", PS_ERR_INVALID, false, PS_ERR_INVALID},
-    {"lost ends it", PS_ERR_LOST, false, PS_ERR_LOST},
+    {"lost is repeated until somebody decides", PS_ERR_LOST, true, PS_OK},
 };
 
 START_TEST(a_status_of_one_slot_decides_for_the_push)

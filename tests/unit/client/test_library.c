@@ -227,6 +227,18 @@ START_TEST(a_look_at_the_cluster_outlives_the_client)
     ck_assert_str_eq(look->members[0].state, "live");
     ck_assert_str_eq(look->members[0].address, "");
     ck_assert_uint_eq(look->members[0].bytes_copied, 7);
+    ck_assert_str_eq(look->members[0].durability, "fsync");
+    ck_assert_str_eq(look->durability, "log");
+    ck_assert_str_eq(look->snapshot_failed, "");
+    ck_assert_uint_eq(look->n_snapshots, 1);
+    ck_assert_str_eq(look->snapshots[0].name, "000000-0000000002");
+    ck_assert_str_eq(look->snapshots[0].dir, "/snapshots");
+    ck_assert(look->snapshots[0].exact);
+    ck_assert_uint_eq(look->n_away, 1);
+    ck_assert_uint_eq(look->away[0].server, 1);
+    ck_assert_uint_eq(look->away[0].left_ms, 5000);
+    ck_assert_str_eq(look->away[0].address, "server-1:1");
+    ck_assert_str_eq(look->away[0].why, "");
     ps_cluster_free(look);
     ps_cluster_free(NULL);
 }
@@ -506,6 +518,45 @@ START_TEST(close_lets_everybody_out_first)
 }
 END_TEST
 
+static void *ask_for_a_unit(void *arg)
+{
+    struct worker *worker = arg;
+    struct ps_unit unit;
+    worker->status = ps_client_next_unit(client, &unit, PS_FOREVER_MS, NULL);
+    return NULL;
+}
+
+START_TEST(who_waits_while_the_program_is_asked_to_end_is_let_go)
+{
+    library_start(THREAD);
+    uint32_t table = library_define().number;
+    struct ps_job_def job = {.rows = 10, .batch = 5, .epochs = 1};
+    ck_assert_int_eq(ps_client_define_job(client, &job, NULL), PS_OK);
+    library_do(THREAD, hold_all);
+    struct worker workers[2] = {{0}};
+    for (uint32_t i = 0; i < 2; i++) {
+        workers[i].table = table;
+        workers[i].values = calloc(N_ELEMENTS, sizeof(float));
+        ck_assert_int_eq(pthread_create(&workers[i].id, NULL,
+                                        i == 0 ? pull_until_canceled : ask_for_a_unit, &workers[i]),
+                         0);
+    }
+    while (n_inside() < 2 + 1) {
+        sched_yield();
+    }
+    ps_client_cancel(client);
+    ps_client_cancel(client);
+    for (uint32_t i = 0; i < 2; i++) {
+        ck_assert_int_eq(pthread_join(workers[i].id, NULL), 0);
+        ck_assert_int_eq(workers[i].status, PS_ERR_CANCELED);
+        free(workers[i].values);
+    }
+    ck_assert_int_eq(ps_client_table(client, "w", &(struct ps_table){0}, NULL), PS_ERR_CANCELED);
+    ps_client_cancel(NULL);
+    library_stop(); /* It has left in order. */
+}
+END_TEST
+
 Suite *suite_library(void)
 {
     Suite *suite = suite_create("library");
@@ -534,6 +585,7 @@ Suite *suite_library(void)
     tcase_set_timeout(many, 120);
     tcase_add_test(many, several_threads_use_one_client_at_once);
     tcase_add_test(many, close_lets_everybody_out_first);
+    tcase_add_test(many, who_waits_while_the_program_is_asked_to_end_is_let_go);
     suite_add_tcase(suite, many);
     return suite;
 }

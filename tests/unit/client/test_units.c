@@ -599,6 +599,103 @@ START_TEST(states_have_words)
 }
 END_TEST
 
+/* ---- Snapshots ----------------------------------------------------------------------------- */
+
+static uint64_t held; /* As the coordinator has heard last. */
+
+static void look_at_held(void)
+{
+    held = cluster->last_held;
+}
+
+/* Reports are posted: whoever waits for one lets the executor work. */
+static void expect_held(int kind, uint64_t cut)
+{
+    struct ps_view view = {0};
+    for (uint32_t i = 0; i < PATIENCE; i++) {
+        library_do(kind, look_at_held);
+        if (held == cut) {
+            return;
+        }
+        (void)ps_client_wait_change(client, &view, 1);
+    }
+    ck_abort_msg("held is %llu, not %llu", (unsigned long long)held, (unsigned long long)cut);
+}
+
+static void expect_one_done(void)
+{
+    ck_assert_uint_eq(cluster->last_units_done, 1);
+    ck_assert_uint_eq(cluster->last_clock, 8);
+}
+
+static uint64_t ordered;
+
+static void order(void)
+{
+    cluster->hold = ordered;
+    send_lease();
+}
+
+static void order_hold(int kind, uint64_t cut)
+{
+    struct ps_view view = {0};
+    ordered = cut;
+    library_do(kind, order);
+    do {
+        (void)ps_client_wait_change(client, &view, 10);
+    } while (view.hold != cut);
+}
+
+START_TEST(no_unit_is_begun_while_a_snapshot_is_taken)
+{
+    library_start(_i);
+    define_job(&job);
+    say(_i, first_lease);
+    struct ps_unit unit = next();
+    order_hold(_i, 6);
+    library_do(_i, look_at_held);
+    ck_assert_uint_eq(held, 0); /* A unit is under way. */
+    done(&unit, 1.0);
+    expect_held(_i, 6);
+    library_do(_i, expect_one_done); /* What was done came with it, not later. */
+    no_unit(20);
+    order_hold(_i, 0);
+    unit = next();
+    ck_assert_uint_eq(unit.index, 1);
+    done(&unit, 1.0);
+    expect_held(_i, 0);
+    library_stop();
+}
+END_TEST
+
+START_TEST(who_waits_for_a_unit_holds_at_once)
+{
+    library_start(_i);
+    define_job(&job);
+    no_unit(1);
+    say(_i, (struct fake_lease){.job = PS_JOB_RUNNING});
+    order_hold(_i, 3);
+    expect_held(_i, 3);
+    library_stop();
+}
+END_TEST
+
+START_TEST(a_program_that_goes_by_hand_says_itself_when_it_holds)
+{
+    library_start(_i);
+    define_job(&job);
+    say(_i, first_lease);
+    order_hold(_i, 3);
+    struct ps_worker_report report = {.clock = 7, .lease = 3, .held = 2};
+    ps_client_report(client, &report);
+    expect_held(_i, 2);
+    order_hold(_i, 4);
+    library_do(_i, look_at_held);
+    ck_assert_uint_eq(held, 2); /* It has not said so. */
+    library_stop();
+}
+END_TEST
+
 Suite *suite_units(void)
 {
     Suite *suite = suite_create("units");
@@ -620,6 +717,9 @@ Suite *suite_units(void)
         everybody_is_told_to_stop_and_why,
         a_pointer_that_must_be_there_is_asked_for_by_its_name,
         zero_means_the_usual,
+        no_unit_is_begun_while_a_snapshot_is_taken,
+        who_waits_for_a_unit_holds_at_once,
+        a_program_that_goes_by_hand_says_itself_when_it_holds,
     };
     for (size_t i = 0; i < PS_ARRAY_LEN(tests); i++) {
         tcase_add_loop_test(both, tests[i], THREAD, INLINE + 1);

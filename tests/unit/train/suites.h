@@ -6,7 +6,6 @@
 #include <check.h>
 
 Suite *suite_schedule(void);
-Suite *suite_safetensors(void);
 Suite *suite_report(void);
 Suite *suite_progress(void);
 Suite *suite_evaluate(void);

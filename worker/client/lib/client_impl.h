@@ -60,6 +60,8 @@ struct ps_client_work {
     struct ps_lease lease; /* id 0: none yet. */
     uint32_t index;        /* Of the lease: the unit that comes next. */
     uint64_t clock;        /* Its step. */
+    bool asks;             /* The program goes by ps_client_next_unit, */
+    bool handed_out;       /*   which has given it a unit that is not done yet. */
     bool closing;          /* Aggregate: staged, or too late; the step is to be closed. */
     bool over;             /* Over parts: the program has said that no rows are left, */
     uint64_t rows;         /*   and which of its rows are done. */
@@ -89,17 +91,20 @@ struct ps_client {
     struct ps_mem mem;
     struct ps_session *session; /* The executor's; under the lock NULL once it is closed. */
     struct ps_mail report_mail;
+    struct ps_mail cancel_mail;
     struct ps_mail close_mail;
     struct ps_op close_op;
 
     pthread_mutex_t lock; /* Over what follows. */
     pthread_cond_t news;
     struct ps_view view;
-    struct ps_job_def job; /* That was defined, without its texts; batch 0: none. */
+    struct ps_error fenced; /* With view.fenced: why. */
+    struct ps_job_def job;  /* That was defined, without its texts; batch 0: none. */
     struct ps_client_work work;
     struct ps_client_figures figures;
     struct ps_worker_report report; /* The latest; on its way while `report_posted`. */
     bool report_posted;
+    bool canceled; /* By ps_client_cancel. */
     bool closing;
     uint32_t n_inside; /* Threads that wait. */
     struct ps_client_call calls[PS_CLIENT_OPERATIONS_MAX];
@@ -121,6 +126,9 @@ enum ps_status ps_client_check_pointers(struct ps_error *err, const char *names,
 /** Over parts the program says which rows a unit has: can that be? */
 enum ps_status ps_client_unit_check(const struct ps_client *client, const struct ps_unit *unit,
                                     struct ps_error *err);
+
+/** The view is new: is there a snapshot to hold for? */
+void ps_client_unit_view(struct ps_client *client);
 
 /** A push came too late for its step. */
 void ps_client_unit_late(struct ps_client *client, const struct ps_push_op *push);

@@ -54,6 +54,27 @@ static void run_join(struct ps_client_call *call)
     ps_session_join(call->client->session, &call->as.op);
 }
 
+static void run_cancel(struct ps_mail *mail)
+{
+    struct ps_client *client = PS_CONTAINER_OF(mail, struct ps_client, cancel_mail);
+    ps_session_cancel(client->session);
+}
+
+void ps_client_cancel(struct ps_client *client)
+{
+    if (client == NULL) {
+        return;
+    }
+    ps_client_lock(client);
+    if (!client->canceled && !client->closing) {
+        client->canceled = true;
+        (void)pthread_cond_broadcast(&client->news);
+        client->cancel_mail = (struct ps_mail){.run = run_cancel};
+        ps_exec_post(client->exec, &client->cancel_mail);
+    }
+    ps_client_unlock(client);
+}
+
 /* ---- Close --------------------------------------------------------------------------------- */
 
 static void free_client(struct ps_client *client)
@@ -109,12 +130,13 @@ static enum ps_status check_options(const struct ps_client_options *options, str
     return PS_OK;
 }
 
-static enum ps_status make_session(struct ps_client *client, struct ps_transport *transport,
+static enum ps_status make_session(struct ps_client *client, const struct ps_client_ports *ports,
                                    const struct ps_client_options *options, struct ps_error *err)
 {
     static const struct ps_creds insecure = {.kind = PS_CREDS_INSECURE};
     struct ps_session_options session = {
-        .transport = transport,
+        .transport = ports->transport,
+        .plant_new_sequence = ports->plant_new_sequence,
         .exec = client->exec,
         .mem = &client->mem,
         .creds = &insecure,
@@ -207,7 +229,7 @@ static enum ps_status open_over(const struct ps_client_ports *ports, struct ps_r
     }
     client->reader = options->kind == PS_CLIENT_READER;
     client->unleased = options->unleased;
-    status = make_session(client, ports->transport, options, err);
+    status = make_session(client, ports, options, err);
     if (status != PS_OK) {
         free_client(client);
         return status;

@@ -17,6 +17,7 @@ struct ps_client_ports {
     /** `exec` itself when it is an inline one: whoever waits pumps it, so only one thread may use
      * the client, that of the executor. Else NULL. */
     struct ps_inline_exec *inline_exec;
+    bool plant_new_sequence; /* As struct ps_session_options. */
 };
 
 /** As ps_client_open; options->runtime is not looked at. */

@@ -25,9 +25,26 @@ static void post_report(struct ps_client *client)
     }
 }
 
+/* With what was done before it: so the snapshot has no unit half done. */
+static void note_hold(struct ps_client *client)
+{
+    client->report.held = client->work.handed_out ? 0 : client->view.hold;
+}
+
+void ps_client_unit_view(struct ps_client *client)
+{
+    if (client->work.asks && client->view.hold != client->report.held) {
+        note_hold(client);
+        if (client->report.held != 0) {
+            post_report(client);
+        }
+    }
+}
+
 static void report(struct ps_client *client)
 {
     const struct ps_client_work *work = &client->work;
+    note_hold(client);
     client->report.clock = work->clock;
     client->report.lease = work->lease.id;
     client->report.units_done = work->index;
@@ -127,6 +144,9 @@ static enum ps_status find_unit(struct ps_client *client, struct ps_unit *ret, s
     if (lease->id != work->lease.id || !at_hand(client)) { /* What was taken away is not done. */
         return PS_ERR_NOT_YET;
     }
+    if (client->view.hold != 0) {
+        return PS_ERR_NOT_YET;
+    }
     *ret = (struct ps_unit){.lease = work->lease.id,
                             .index = work->index,
                             .step = work->clock,
@@ -135,6 +155,8 @@ static enum ps_status find_unit(struct ps_client *client, struct ps_unit *ret, s
                             .last = work->index + 1 == work->lease.n_units};
     ret->n_rows = ps_unit_rows(&client->job, &work->lease, work->index, &ret->first);
     if (ret->n_rows > 0) {
+        work->handed_out = true;
+        client->report.held = 0;
         return PS_OK;
     }
     if (!client->job.consistency.aggregate) {
@@ -151,14 +173,15 @@ static enum ps_status look(struct ps_client *client, struct ps_unit *ret, struct
     if (client->closing) {
         return ps_fail(err, PS_ERR_CANCELED, "the client is being closed");
     }
+    if (client->canceled) {
+        return ps_fail(err, PS_ERR_CANCELED, "the client was asked to end");
+    }
     if (view->lost.status != PS_OK) {
         return ps_fail(err, view->lost.status, "%s", view->lost.text);
     }
     if (view->fenced) {
-        return ps_fail(err, PS_ERR_FENCED,
-                       "session %" PRIu64 " expired: the coordinator did not hear of this process "
-                       "for too long",
-                       view->session_number);
+        return ps_fail(err, PS_ERR_FENCED, "session %" PRIu64 " is over: %s", view->session_number,
+                       client->fenced.text);
     }
     if (view->job == PS_JOB_DONE || view->job == PS_JOB_STOPPED) {
         post_report(client); /* The last word on waiting times. */
@@ -254,6 +277,9 @@ enum ps_status ps_client_next_unit(struct ps_client *client, struct ps_unit *ret
     ps_client_enter(client);
     status = check_worker(client, err);
     if (status == PS_OK) {
+        client->work.asks = true;
+        client->work.handed_out = false;
+        ps_client_unit_view(client);
         status = wait_unit(client, ret, timeout_ms, err);
     }
     ps_client_leave(client);
@@ -275,6 +301,7 @@ static enum ps_status take_done(struct ps_client *client, const struct ps_unit *
     if (status != PS_OK) {
         return status;
     }
+    work->handed_out = false;
     if (isfinite(loss_sum)) { /* For people; one that is not would spoil the sum for ever. */
         work->losses[work->lease.epoch].sum += loss_sum;
         work->losses[work->lease.epoch].rows += unit->n_rows;

@@ -104,8 +104,10 @@ void ps_client_renew_view(struct ps_client *client, bool changed)
     ps_client_lock(client);
     uint64_t n_changes = client->view.n_changes + (changed ? 1 : 0);
     ps_session_view(client->session, &client->view);
+    ps_session_why_fenced(client->session, &client->fenced);
     client->view.n_changes = n_changes;
     ps_client_stats_view(client);
+    ps_client_unit_view(client);
     if (changed) {
         (void)pthread_cond_broadcast(&client->news);
     }

@@ -87,8 +87,10 @@ struct ps_client_options {
     const char *name;           /* For people: logs, psctl; [a-z0-9_.-]. NULL: "client". */
     struct ps_id cluster_id;    /* None: any cluster. Else another cluster is refused. */
     uint32_t call_timeout_ms;   /* Of one try without payload; grows with bytes. 0: 2000. */
-    uint32_t give_up_ms;        /* A server or coordinator silent for so long is lost. 0: 10000. */
-    uint32_t open_timeout_ms;   /* A cluster may start after its clients. 0: 3 * give_up_ms. */
+    uint32_t give_up_ms;        /* A server or coordinator silent for so long is lost. 0: as the
+                                 * cluster says: 10000, or more where one may come back. */
+    uint32_t open_timeout_ms;   /* A cluster may start after its clients. 0: 3 * give_up_ms, or
+                                 * 30000. */
     uint64_t memory_bytes;      /* Heap for this client, gRPC's own apart; 0: no bound. */
     struct ps_runtime *runtime; /* NULL: one of its own. */
     bool unleased; /* A worker that brings its own rows: never lent any, never waited for. */
@@ -111,6 +113,13 @@ PS_API PS_MUST_CHECK enum ps_status ps_client_check_address(const char *address,
  */
 PS_API PS_MUST_CHECK enum ps_status ps_client_open(const struct ps_client_options *options,
                                                    struct ps_client **ret, struct ps_error *err);
+
+/**
+ * For a program that is asked to end while another of its threads waits in a call: everything under
+ * way, and whatever is started later, ends with PS_ERR_CANCELED. Does not block; the client is
+ * still to be closed. A push that is half done is finished by whoever gets the lease next.
+ */
+PS_API void ps_client_cancel(struct ps_client *client);
 
 /**
  * Leave: what is under way ends with PS_ERR_CANCELED (and its struct's under_way is NULL), leases
@@ -266,7 +275,8 @@ PS_API PS_MUST_CHECK enum ps_status ps_client_scan(struct ps_client *client, str
 /**
  * The unit to be done next; blocks until there is one, at most so long. The same again until
  * ps_client_unit_done. A worker of a job that was defined with this client; one thread at a time.
- * With `aggregate` it also waits until the step of the unit before is closed.
+ * With `aggregate` it also waits until the step of the unit before is closed, and for the moment in
+ * which a snapshot is taken.
  * @return PS_OK and n_rows 0: the job is over, done or stopped (view.job says which).
  * PS_ERR_TIMEOUT: ask again. PS_ERR_DENIED: a reader or unleased. PS_ERR_INVALID: no job was
  * defined
@@ -294,7 +304,10 @@ PS_API PS_MUST_CHECK enum ps_status ps_client_unit_done(struct ps_client *client
  * counts. Reporting a clock opens the gate for workers that wait; reporting a lease's last unit
  * asks for another lease (over parts: lease_over does). The lease is view.lease: units from
  * units_done on, each with a clock of one more, from the greater of the own and lease.clock on. A
- * lease stays in view, `over`, until another one or none has come.
+ * lease stays in view, `over`, until another one or none has come. While view.hold is not 0 no unit
+ * is begun, and when none is under way the report says so (`held`): then nothing is half done in
+ * the snapshot that is being taken. It is short, and who does not care costs nobody anything but
+ * that.
  */
 PS_API void ps_client_report(struct ps_client *client, const struct ps_worker_report *report);
 
@@ -318,6 +331,8 @@ struct ps_view {
     uint64_t n_pulls_parked; /* Pulls that the bound made wait. */
     uint64_t n_changes;      /* Of all but the figures; tells two views apart. */
     struct ps_worker_stats stats;
+    uint64_t hold;        /* A snapshot is being taken: no unit is begun before this is 0. */
+    uint32_t patience_ms; /* A server or coordinator silent for so long is lost. */
 };
 
 /** As of the last news; does not block. */
@@ -356,9 +371,10 @@ struct ps_member {
     uint64_t bytes_pulled;
     uint64_t pushes; /* Servers, as what follows. */
     uint64_t pulls;
-    uint64_t parked_now;   /* Pulls that wait for the staleness bound. */
-    uint64_t bytes_copied; /* Of payload, on its way between network and tables. */
-    uint64_t memory_bytes; /* Tables and optimizer state. */
+    uint64_t parked_now;    /* Pulls that wait for the staleness bound. */
+    uint64_t bytes_copied;  /* Of payload, on its way between network and tables. */
+    uint64_t memory_bytes;  /* Tables and optimizer state. */
+    const char *durability; /* Servers: memory, log, fsync; else "". */
 };
 
 struct ps_epoch_progress {
@@ -369,6 +385,27 @@ struct ps_epoch_progress {
     uint64_t loss_rows;
     uint64_t leases;
     uint64_t leases_done;
+};
+
+/** A snapshot of the whole job, complete and kept. */
+struct ps_snapshot {
+    const char *name; /* What psctl restore calls it. */
+    const char *dir;
+    const char *taken;   /* RFC 3339. */
+    uint64_t generation; /* In which it was taken. */
+    uint64_t bytes;
+    uint64_t ms;      /* That it took. */
+    uint64_t held_us; /* For so long workers began no unit. */
+    bool exact;       /* No unit was half done: who goes on from it does so to the bit. */
+};
+
+/** A server that is gone and waited for. */
+struct ps_away {
+    uint32_t server; /* Its index. */
+    const char *address;
+    uint64_t away_ms;
+    uint64_t left_ms; /* Then the cluster is lost. */
+    const char *why;
 };
 
 /** One moment of a cluster. Read-only; everything in it is freed with it. */
@@ -395,6 +432,12 @@ struct ps_cluster {
     uint32_t rows_trained_max; /*   and most times. */
     uint64_t running_us;       /* Since training started; stops when done. */
     uint64_t rows;             /* Of the data; over parts those of parts finished so far. */
+    const char *durability;    /* The least of all servers: memory, log, fsync; "": not known. */
+    const struct ps_snapshot *snapshots; /* [n_snapshots] Newest first. */
+    size_t n_snapshots;
+    const struct ps_away *away; /* [n_away] */
+    size_t n_away;
+    const char *snapshot_failed; /* Why the last one that was given up was; else "". */
 };
 
 /**
