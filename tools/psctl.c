@@ -9,28 +9,45 @@
 
 #include "ask.h"
 #include "base/assert.h"
+#include "base/attr.h"
 #include "base/id.h"
 #include "base/limits.h"
 #include "conf/conf.h"
 #include "os/loop.h"
 #include "os/process.h"
+#include "psctl_gather.h"
 #include "psctl_model.h"
 #include "psctl_options.h"
 #include "psctl_print.h"
+#include "psctl_replay.h"
+#include "psctl_snapshot.h"
 #include "rpc/rpc.h"
 #include "train/loop.h"
+
+static void say_stopped(const struct ps_ask *ask PS_UNUSED, bool json)
+{
+    (void)puts(json ? "{\"stopped\":true}" : "stopped");
+}
 
 /* What does the work of each command of psctl_options.c. */
 static const struct command {
     const char *name;
     bool (*print)(const Ps__V1__DescribeReply *describe);
     bool (*print_json)(const Ps__V1__DescribeReply *describe);
+    /* Or: another question, and what came of it. */
+    enum ps_ask_what ask;
+    void (*say)(const struct ps_ask *ask, bool json);
+    bool gathers; /* Or: collects a snapshot of those that it was told of. */
     /* Does all of it by itself. */
     int (*run)(const struct ps_conf *conf, const struct psctl_options *options);
 } commands[] = {
     {.name = "status", .print = psctl_status, .print_json = psctl_status_json},
     {.name = "tables", .print = psctl_tables, .print_json = psctl_tables_json},
-    {.name = "shutdown"}, /* It was looked at whose cluster this is; now it is told. */
+    /* It was looked at whose cluster this is; now it is asked for something. */
+    {.name = "shutdown", .ask = PS_ASK_SHUTDOWN, .say = say_stopped},
+    {.name = "snapshot", .ask = PS_ASK_SNAPSHOT, .say = psctl_say_snapshot},
+    {.name = "restore", .ask = PS_ASK_RESTORE, .say = psctl_say_restore},
+    {.name = "replay", .run = psctl_replay},
     {.name = "predict", .run = psctl_predict},
     {.name = "eval", .run = psctl_eval},
     {.name = "export", .run = psctl_export},
@@ -61,17 +78,40 @@ static int fail(const struct psctl_options *options, const struct ps_error *err)
     return ps_train_exit_status(err->status);
 }
 
-static int shut_down(struct ps_transport *transport, struct ps_loop *loop,
-                     const struct psctl_options *options)
+static uint32_t timeout_ms(const struct psctl_options *options, enum ps_ask_what what)
+{
+    bool long_work = what == PS_ASK_SNAPSHOT || what == PS_ASK_RESTORE;
+    uint64_t preset_ms = long_work ? PSCTL_TIMEOUT_LONG_MS : PSCTL_TIMEOUT_MS;
+    return (uint32_t)(options->timeout_ms != 0 ? options->timeout_ms : preset_ms);
+}
+
+static int ask_for(struct ps_transport *transport, struct ps_loop *loop,
+                   const struct command *command, const struct psctl_options *options)
 {
     struct ps_ask ask;
-    ps_ask_shutdown_once(&ask, transport, loop, options->coordinator, options->reason,
-                         (uint32_t)options->timeout_ms);
+    struct ps_question question = {
+        .what = command->ask,
+        .text = command->ask == PS_ASK_SHUTDOWN ? options->reason : options->cut,
+        .timeout_ms = timeout_ms(options, command->ask),
+    };
+    ps_ask_once(&ask, transport, loop, options->coordinator, &question);
+    int exit_status;
     if (ask.err.status != PS_OK) {
-        return fail(options, &ask.err);
+        exit_status = fail(options, &ask.err);
+    } else {
+        command->say(&ask, options->json);
+        exit_status = ps_os_finish_stdout("psctl");
     }
-    (void)puts(options->json ? "{\"stopped\":true}" : "stopped");
-    return ps_os_finish_stdout("psctl");
+    ps_ask_forget(&ask);
+    return exit_status;
+}
+
+static int gather(struct ps_transport *transport, struct ps_loop *loop,
+                  const struct psctl_options *options, const Ps__V1__DescribeReply *describe)
+{
+    struct ps_error err = {0};
+    enum ps_status status = psctl_gather(transport, loop, options, describe, &err);
+    return status == PS_OK ? ps_os_finish_stdout("psctl") : fail(options, &err);
 }
 
 static bool print(const struct command *command, const struct psctl_options *options,
@@ -86,21 +126,24 @@ static int run(const struct command *command, const struct psctl_options *option
     struct ps_loop *loop = NULL;
     struct ps_rpc *rpc = NULL;
     struct ps_ask ask = {0};
+    struct ps_question describe = {.what = PS_ASK_DESCRIBE,
+                                   .timeout_ms = timeout_ms(options, PS_ASK_DESCRIBE)};
     int exit_status = 70;
     if (ps_loop_create(&loop, &err) != PS_OK ||
         ps_rpc_create(&(struct ps_rpc_options){0}, &rpc, &err) != PS_OK) {
         (void)fprintf(stderr, "psctl: %s\n", err.text);
         goto out;
     }
-    ps_ask_describe_once(&ask, ps_rpc_transport(rpc), loop, options->coordinator,
-                         (uint32_t)options->timeout_ms);
+    ps_ask_once(&ask, ps_rpc_transport(rpc), loop, options->coordinator, &describe);
     if (ask.err.status == PS_OK) {
         (void)check_cluster(ask.describe, &options->cluster_id, &ask.err);
     }
     if (ask.err.status != PS_OK) {
         exit_status = fail(options, &ask.err);
+    } else if (command->gathers) {
+        exit_status = gather(ps_rpc_transport(rpc), loop, options, ask.describe);
     } else if (command->print == NULL) {
-        exit_status = shut_down(ps_rpc_transport(rpc), loop, options);
+        exit_status = ask_for(ps_rpc_transport(rpc), loop, command, options);
     } else if (print(command, options, ask.describe)) {
         exit_status = ps_os_finish_stdout("psctl");
     } else {
@@ -116,6 +159,15 @@ out:
 /* One of them was named, or the settings would have been refused. */
 static int run_command(const struct ps_conf *conf, const struct psctl_options *options)
 {
+    static const struct command list = {.print = psctl_snapshots,
+                                        .print_json = psctl_snapshots_json};
+    static const struct command gathering = {.gathers = true};
+    if (strcmp(conf->positional[0], "snapshot") == 0 && options->list) {
+        return run(&list, options);
+    }
+    if (strcmp(conf->positional[0], "snapshot") == 0 && options->gather != NULL) {
+        return run(&gathering, options);
+    }
     for (size_t i = 0; i < PS_ARRAY_LEN(commands); i++) {
         if (strcmp(commands[i].name, conf->positional[0]) == 0) {
             return commands[i].run != NULL ? commands[i].run(conf, options)

@@ -58,6 +58,10 @@ static enum ps_status write_file(const char *path, const char *head, size_t n_he
 
 static size_t npy_head(const struct ps_tensor_view *tensor, char head[NPY_HEAD_BYTES])
 {
+    static const char *const types[] = {
+        [PS_TENSOR_F32] = "f4", [PS_TENSOR_U64] = "u8", [PS_TENSOR_F64] = "f8",
+        [PS_TENSOR_U32] = "u4", [PS_TENSOR_U8] = "u1",
+    };
     char shape[NPY_HEAD_BYTES] = "";
     for (uint32_t i = 0; i < tensor->n_dims; i++) {
         size_t used = strlen(shape);
@@ -72,7 +76,7 @@ static size_t npy_head(const struct ps_tensor_view *tensor, char head[NPY_HEAD_B
     }
     int n = snprintf(head + n_front, NPY_HEAD_BYTES - n_front,
                      "{'descr': '<%s', 'fortran_order': False, 'shape': (%s), }",
-                     tensor->type == PS_TENSOR_U64 ? "u8" : "f4", shape);
+                     types[tensor->type], shape);
     size_t n_used = n_front + (size_t)n;
     size_t n_whole = (n_used + 1 + 63) / 64 * 64;
     PS_ASSERT(n_whole <= NPY_HEAD_BYTES);

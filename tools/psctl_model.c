@@ -12,13 +12,13 @@
 #include "base/attr.h"
 #include "base/mem.h"
 #include "conf/file.h"
+#include "format/safetensors.h"
 #include "num/blas.h"
 #include "obs/log.h"
 #include "os/process.h"
 #include "train/live_rows.h"
 #include "train/loop.h"
 #include "train/model_note.h"
-#include "train/safetensors.h"
 
 /* ---- Flags --------------------------------------------------------------------------------- */
 
@@ -27,10 +27,21 @@ static const struct {
     const char *flag;
     const char *commands;
 } only[] = {
-    {"model", "predict, eval, export"}, {"data", "predict, eval"},
-    {"output", "predict, export"},      {"as", "export"},
-    {"max-bad-rows", "predict, eval"},  {"batch", "predict, eval"},
-    {"index-base", "predict, eval"},    {"json", "status, tables, shutdown, eval"},
+    {"model", "predict, eval, export"},
+    {"data", "predict, eval"},
+    {"output", "predict, export"},
+    {"as", "export"},
+    {"max-bad-rows", "predict, eval"},
+    {"batch", "predict, eval"},
+    {"index-base", "predict, eval"},
+    {"list", "snapshot"},
+    {"gather", "snapshot"},
+    {"cut", "snapshot, restore"},
+    {"json", "status, tables, shutdown, snapshot, restore, replay, eval"},
+    {"data-dir", "replay"},
+    {"snapshot-dir", "replay"},
+    {"from", "replay"},
+    {"to", "replay"},
 };
 
 /* In a job file a line `model:` for all programs names the kind that is trained. */
@@ -140,7 +151,8 @@ static enum ps_status open_live(struct psctl_model *model, struct ps_error *err)
         .kind = PS_CLIENT_READER,
         .name = "psctl",
         .cluster_id = options->cluster_id,
-        .open_timeout_ms = (uint32_t)options->timeout_ms,
+        .open_timeout_ms =
+            options->timeout_ms != 0 ? (uint32_t)options->timeout_ms : PSCTL_TIMEOUT_MS,
     };
     struct ps_cluster *cluster = NULL;
     ps_log_level_set(PS_LOG_ERROR);

@@ -42,8 +42,7 @@ static const struct ps_option rows[] = {
     },
     {
         .name = "timeout",
-        .help = "How long to wait for its answer.",
-        .preset = "3s",
+        .help = "How long to wait for its answer. Preset: 3s; of snapshot and restore 10m.",
         .type = PS_OPTION_DURATION_MS,
         .min = 10,
         .max = 600000,
@@ -64,6 +63,72 @@ static const struct ps_option rows[] = {
         .min = 1,
         .max = PS_REASON_BYTES_MAX,
         .offset = AT(reason),
+    },
+    {
+        .name = "list",
+        .help = "With snapshot: take none, show which there are.",
+        .group = "Snapshots (snapshot, restore)",
+        .type = PS_OPTION_BOOL,
+        .offset = AT(list),
+    },
+    {
+        .name = "gather",
+        .unit = "DIR",
+        .help =
+            "With snapshot: take none, collect one in this folder, of which each server has its "
+            "part.",
+        .type = PS_OPTION_STRING,
+        .min = 1,
+        .max = PS_CONF_TEXT_BYTES_MAX - 1,
+        .offset = AT(gather),
+    },
+    {
+        .name = "cut",
+        .unit = "NAME",
+        .help = "Snapshot to go back to with restore, or to collect with --gather, as snapshot "
+                "--list calls it. Preset: the newest.",
+        .type = PS_OPTION_STRING,
+        .min = 1,
+        .max = PS_NAME_BYTES_MAX,
+        .offset = AT(cut),
+    },
+    {
+        .name = "data-dir",
+        .unit = "DIR",
+        .help = "That of one server, whose log is read.",
+        .group = "Log (replay)",
+        .type = PS_OPTION_STRING,
+        .min = 1,
+        .max = PS_DIR_BYTES_MAX,
+        .offset = AT(data_dir),
+    },
+    {
+        .name = "snapshot-dir",
+        .unit = "DIR",
+        .help = "Its snapshots. Preset: snapshots in the --data-dir.",
+        .type = PS_OPTION_STRING,
+        .min = 1,
+        .max = PS_DIR_BYTES_MAX,
+        .offset = AT(snapshot_dir),
+    },
+    {
+        .name = "from",
+        .unit = "NAME",
+        .help = "Snapshot to begin with; the word nothing: with empty tables. Preset: nothing if "
+                "the log reaches back so far, else the oldest that it can go on from.",
+        .type = PS_OPTION_STRING,
+        .min = 1,
+        .max = PS_NAME_BYTES_MAX,
+        .offset = AT(from),
+    },
+    {
+        .name = "to",
+        .unit = "NAME",
+        .help = "Snapshot to compare with. Preset: the newest.",
+        .type = PS_OPTION_STRING,
+        .min = 1,
+        .max = PS_NAME_BYTES_MAX,
+        .offset = AT(to),
     },
     {
         .name = "model",
@@ -140,6 +205,9 @@ static const struct ps_option_use uses[] = {{&table, 0}};
 static const struct ps_command commands[] = {
     {"status", "Servers, workers, clocks, leases, how far the job is."},
     {"tables", "Tables, their shapes and rules, where their blocks are."},
+    {"snapshot", "Take a snapshot of the whole job now, or list those that there are."},
+    {"restore", "The whole job goes back to a snapshot, and on from there."},
+    {"replay", "A server's log once more, compared with a snapshot bit by bit."},
     {"shutdown", "End the job: workers stop after their step, then servers end."},
     {"predict", "One line for each row of --data: label and probabilities, or the value."},
     {"eval", "How good the model is on --data: accuracy, log loss, AUC, RMSE, as apply."},
@@ -147,10 +215,10 @@ static const struct ps_command commands[] = {
 };
 
 static const struct ps_exit exits[] = {
-    {0, "printed or written, or everybody was told to stop"},
+    {0, "printed or written, or what was asked for is done"},
     {2, "bad usage, bad data, or another cluster"},
     {4, "the coordinator did not answer, or the cluster is lost"},
-    {65, "the model's file is damaged"},
+    {65, "the model's file or a log is damaged, or replay has found a difference"},
     {74, "a file cannot be read or written"},
     {0, NULL},
 };

@@ -13,9 +13,10 @@
 #include "base/limits.h"
 #include "client/cluster.h"
 #include "outcome.h"
+#include "psctl_snapshot.h"
+#include "psctl_words.h"
 
-#define TEXT_BYTES  64
-#define SHOWN_BYTES 1100 /* The longest words that a coordinator takes, and more. */
+#define TEXT_BYTES 64
 
 /* ---- Words --------------------------------------------------------------------------------- */
 
@@ -23,23 +24,6 @@ static const char *kind_word(Ps__V1__SessionKind kind)
 {
     static const char *const words[] = {"none", "worker", "reader", "server"};
     return (size_t)kind < PS_ARRAY_LEN(words) ? words[kind] : "unknown";
-}
-
-/* Words that others have said, of which none may end a line or repaint a terminal. */
-struct shown {
-    char text[SHOWN_BYTES];
-};
-
-static const char *show(const char *words, struct shown *shown)
-{
-    (void)snprintf(shown->text, sizeof(shown->text), "%s", words);
-    for (char *at = shown->text; *at != '\0'; at++) {
-        unsigned char c = (unsigned char)*at;
-        if (c < ' ' || c == 0x7f) {
-            *at = '?';
-        }
-    }
-    return shown->text;
 }
 
 static void consistency_text(const Ps__V1__Consistency *consistency, char text[TEXT_BYTES])
@@ -113,9 +97,9 @@ static double percent_done(const struct ps_progress *progress)
 static void print_job(const Ps__V1__DescribeReply *describe)
 {
     char text[TEXT_BYTES];
-    struct shown shown;
+    struct psctl_shown shown;
     (void)printf("job          %s%s%s\n", ps_job_state_text((enum ps_job_state)describe->job),
-                 describe->reason[0] != '\0' ? ": " : "", show(describe->reason, &shown));
+                 describe->reason[0] != '\0' ? ": " : "", psctl_show(describe->reason, &shown));
     consistency_text(describe->consistency, text);
     (void)printf("consistency  %s\n", text);
     (void)printf("min clock    %" PRIu64 "\n", describe->min_clock);
@@ -123,8 +107,8 @@ static void print_job(const Ps__V1__DescribeReply *describe)
     if (definition == NULL) {
         return;
     }
-    (void)printf("model        %s\n", show(definition->model, &shown));
-    (void)printf("data         %s\n", show(definition->data, &shown));
+    (void)printf("model        %s\n", psctl_show(definition->model, &shown));
+    (void)printf("data         %s\n", psctl_show(definition->data, &shown));
     (void)printf("steps        %" PRIu64 " in %.1f s, batch %" PRIu32 "\n", describe->steps,
                  (double)describe->running_us / 1e6, definition->batch);
     struct ps_cluster *cluster = NULL;
@@ -156,14 +140,14 @@ static void print_servers(const Ps__V1__DescribeReply *describe)
         if (member->kind != PS__V1__SESSION_KIND__SERVER) {
             continue;
         }
-        struct shown name;
-        struct shown address;
-        struct shown state;
+        struct psctl_shown name;
+        struct psctl_shown address;
+        struct psctl_shown state;
         static const Ps__V1__ServerStats none = PS__V1__SERVER_STATS__INIT;
         const Ps__V1__ServerStats *stats = member->server != NULL ? member->server : &none;
         (void)printf("%-16s %-24s %-8s %8" PRIu64 " %8" PRIu64 " %10.1f %10.1f %8.1f\n",
-                     show(member->name, &name), show(member->address, &address),
-                     show(member->state, &state), stats->pushes, stats->pulls,
+                     psctl_show(member->name, &name), psctl_show(member->address, &address),
+                     psctl_show(member->state, &state), stats->pushes, stats->pulls,
                      (double)stats->bytes_pushed / 1e6, (double)stats->bytes_pulled / 1e6,
                      (double)stats->memory_bytes / 1e6);
     }
@@ -191,8 +175,8 @@ static void print_workers(const Ps__V1__DescribeReply *describe)
         if (member->kind == PS__V1__SESSION_KIND__SERVER) {
             continue;
         }
-        struct shown name;
-        struct shown state;
+        struct psctl_shown name;
+        struct psctl_shown state;
         static const Ps__V1__WorkerStats none = PS__V1__WORKER_STATS__INIT;
         const Ps__V1__WorkerStats *stats = member->worker != NULL ? member->worker : &none;
         char lag[TEXT_BYTES];
@@ -200,9 +184,9 @@ static void print_workers(const Ps__V1__DescribeReply *describe)
         double busy = stats->busy_us > 0 ? (double)stats->busy_us : 1.0;
         (void)printf("%-16s %-8s %8" PRIu64 " %8" PRIu64 " %6s %8" PRIu64 " %10" PRIu64 " %8" PRIu64
                      " %6.1f %%\n",
-                     show(member->name, &name), show(member->state, &state), member->session_number,
-                     member->clock, lag, member->lease, stats->rows, stats->staleness_max,
-                     100.0 * (double)stats->blocked_bound_us / busy);
+                     psctl_show(member->name, &name), psctl_show(member->state, &state),
+                     member->session_number, member->clock, lag, member->lease, stats->rows,
+                     stats->staleness_max, 100.0 * (double)stats->blocked_bound_us / busy);
     }
 }
 
@@ -210,8 +194,10 @@ bool psctl_status(const Ps__V1__DescribeReply *describe)
 {
     char id[PS_ID_TEXT_BYTES];
     id_text(&describe->cluster_id, id);
-    (void)printf("cluster      %s, term %" PRIu64 "\n", id, describe->term);
+    (void)printf("cluster      %s, term %" PRIu64 ", generation %" PRIu64 "\n", id, describe->term,
+                 describe->generation);
     print_job(describe);
+    psctl_print_lasting(describe);
     print_servers(describe);
     print_workers(describe);
     return true;
@@ -245,18 +231,18 @@ bool psctl_tables(const Ps__V1__DescribeReply *describe)
             continue;
         }
         char shape[TEXT_BYTES];
-        struct shown name;
-        struct shown optimizer;
+        struct psctl_shown name;
+        struct psctl_shown optimizer;
         shape_text(definition, shape);
         bool sparse = definition->kind == PS__V1__TABLE_KIND__SPARSE;
         const Ps__V1__RowStats *rows = rows_of(describe, table->number);
         double numbers = sparse ? (double)rows->rows * definition->width : elements(definition);
         double n_bytes = sparse ? (double)rows->bytes : numbers * sizeof(float);
-        (void)printf(
-            "%-4" PRIu32 " %-24s %-16s %12.0f %10.2f %-10s %" PRIu32 "\n", table->number,
-            show(definition->name, &name), shape, numbers, n_bytes / 1e6,
-            show(definition->optimizer != NULL ? definition->optimizer->name : "", &optimizer),
-            table->first_slot);
+        (void)printf("%-4" PRIu32 " %-24s %-16s %12.0f %10.2f %-10s %" PRIu32 "\n", table->number,
+                     psctl_show(definition->name, &name), shape, numbers, n_bytes / 1e6,
+                     psctl_show(definition->optimizer != NULL ? definition->optimizer->name : "",
+                                &optimizer),
+                     table->first_slot);
     }
     print_rows(describe);
     return true;
@@ -264,62 +250,42 @@ bool psctl_tables(const Ps__V1__DescribeReply *describe)
 
 /* ---- For programs -------------------------------------------------------------------------- */
 
-static bool print_json(cJSON *json)
-{
-    char *text = cJSON_PrintUnformatted(json);
-    if (text != NULL) {
-        (void)printf("%s\n", text);
-    }
-    bool printed = text != NULL;
-    cJSON_free(text);
-    cJSON_Delete(json);
-    return printed;
-}
-
-/* Numbers above 2^53 would lose digits as a double. */
-static void add_count(cJSON *json, const char *key, uint64_t count)
-{
-    char digits[24];
-    (void)snprintf(digits, sizeof(digits), "%" PRIu64, count);
-    (void)cJSON_AddRawToObject(json, key, digits);
-}
-
 static void add_worker(cJSON *json, const Ps__V1__WorkerStats *stats)
 {
-    add_count(json, "units", stats->units);
-    add_count(json, "rows", stats->rows);
-    add_count(json, "busy_us", stats->busy_us);
-    add_count(json, "blocked_bound_us", stats->blocked_bound_us);
-    add_count(json, "blocked_network_us", stats->blocked_network_us);
-    add_count(json, "blocked_lease_us", stats->blocked_lease_us);
-    add_count(json, "staleness_sum", stats->staleness_sum);
-    add_count(json, "staleness_max", stats->staleness_max);
-    add_count(json, "bytes_pushed", stats->bytes_pushed);
-    add_count(json, "bytes_pulled", stats->bytes_pulled);
-    add_count(json, "retries", stats->retries);
+    psctl_add_count(json, "units", stats->units);
+    psctl_add_count(json, "rows", stats->rows);
+    psctl_add_count(json, "busy_us", stats->busy_us);
+    psctl_add_count(json, "blocked_bound_us", stats->blocked_bound_us);
+    psctl_add_count(json, "blocked_network_us", stats->blocked_network_us);
+    psctl_add_count(json, "blocked_lease_us", stats->blocked_lease_us);
+    psctl_add_count(json, "staleness_sum", stats->staleness_sum);
+    psctl_add_count(json, "staleness_max", stats->staleness_max);
+    psctl_add_count(json, "bytes_pushed", stats->bytes_pushed);
+    psctl_add_count(json, "bytes_pulled", stats->bytes_pulled);
+    psctl_add_count(json, "retries", stats->retries);
 }
 
 static void add_server(cJSON *json, const Ps__V1__ServerStats *stats)
 {
-    add_count(json, "pushes", stats->pushes);
-    add_count(json, "pulls", stats->pulls);
-    add_count(json, "bytes_pushed", stats->bytes_pushed);
-    add_count(json, "bytes_pulled", stats->bytes_pulled);
-    add_count(json, "repeats", stats->repeats);
-    add_count(json, "parked_now", stats->parked_now);
-    add_count(json, "parked", stats->parked);
-    add_count(json, "memory_bytes", stats->memory_bytes);
-    add_count(json, "copied_push_bytes", stats->copied_push_bytes);
-    add_count(json, "copied_pull_bytes", stats->copied_pull_bytes);
-    add_count(json, "staged_bytes", stats->staged_bytes);
-    add_count(json, "calls_bytes", stats->calls_bytes);
-    add_count(json, "sessions_bytes", stats->sessions_bytes);
-    add_count(json, "other_bytes", stats->other_bytes);
-    add_count(json, "open_calls", stats->open_calls);
-    add_count(json, "open_bytes", stats->open_bytes);
-    add_count(json, "lent_bytes", stats->lent_bytes);
-    add_count(json, "busy", stats->busy);
-    add_count(json, "not_finite", stats->not_finite);
+    psctl_add_count(json, "pushes", stats->pushes);
+    psctl_add_count(json, "pulls", stats->pulls);
+    psctl_add_count(json, "bytes_pushed", stats->bytes_pushed);
+    psctl_add_count(json, "bytes_pulled", stats->bytes_pulled);
+    psctl_add_count(json, "repeats", stats->repeats);
+    psctl_add_count(json, "parked_now", stats->parked_now);
+    psctl_add_count(json, "parked", stats->parked);
+    psctl_add_count(json, "memory_bytes", stats->memory_bytes);
+    psctl_add_count(json, "copied_push_bytes", stats->copied_push_bytes);
+    psctl_add_count(json, "copied_pull_bytes", stats->copied_pull_bytes);
+    psctl_add_count(json, "staged_bytes", stats->staged_bytes);
+    psctl_add_count(json, "calls_bytes", stats->calls_bytes);
+    psctl_add_count(json, "sessions_bytes", stats->sessions_bytes);
+    psctl_add_count(json, "other_bytes", stats->other_bytes);
+    psctl_add_count(json, "open_calls", stats->open_calls);
+    psctl_add_count(json, "open_bytes", stats->open_bytes);
+    psctl_add_count(json, "lent_bytes", stats->lent_bytes);
+    psctl_add_count(json, "busy", stats->busy);
+    psctl_add_count(json, "not_finite", stats->not_finite);
 }
 
 static cJSON *member_json(const Ps__V1__Member *member)
@@ -329,14 +295,17 @@ static cJSON *member_json(const Ps__V1__Member *member)
     (void)cJSON_AddStringToObject(json, "name", member->name);
     (void)cJSON_AddStringToObject(json, "address", member->address);
     (void)cJSON_AddStringToObject(json, "state", member->state);
-    add_count(json, "session", member->session_number);
-    add_count(json, "silent_ms", member->silent_ms);
+    psctl_add_count(json, "session", member->session_number);
+    psctl_add_count(json, "silent_ms", member->silent_ms);
     if (member->kind == PS__V1__SESSION_KIND__WORKER) {
-        add_count(json, "clock", member->clock);
-        add_count(json, "lease", member->lease);
+        psctl_add_count(json, "clock", member->clock);
+        psctl_add_count(json, "lease", member->lease);
     }
     if (member->worker != NULL) {
         add_worker(json, member->worker);
+    }
+    if (member->kind == PS__V1__SESSION_KIND__SERVER) {
+        (void)cJSON_AddStringToObject(json, "durability", psctl_durability(member->durability));
     }
     if (member->server != NULL) {
         add_server(json, member->server);
@@ -350,39 +319,41 @@ bool psctl_status_json(const Ps__V1__DescribeReply *describe)
     cJSON *json = cJSON_CreateObject();
     id_text(&describe->cluster_id, text);
     (void)cJSON_AddStringToObject(json, "cluster", text);
-    add_count(json, "term", describe->term);
+    psctl_add_count(json, "term", describe->term);
+    psctl_add_count(json, "generation", describe->generation);
     (void)cJSON_AddStringToObject(json, "job", ps_job_state_text((enum ps_job_state)describe->job));
     (void)cJSON_AddStringToObject(json, "reason", describe->reason);
     consistency_text(describe->consistency, text);
     (void)cJSON_AddStringToObject(json, "consistency", text);
-    add_count(json, "min_clock", describe->min_clock);
-    add_count(json, "steps", describe->steps);
-    add_count(json, "running_us", describe->running_us);
-    add_count(json, "sessions_lost", describe->sessions_lost);
-    add_count(json, "rows_trained_min", describe->rows_trained_min);
-    add_count(json, "rows_trained_max", describe->rows_trained_max);
+    psctl_add_count(json, "min_clock", describe->min_clock);
+    psctl_add_count(json, "steps", describe->steps);
+    psctl_add_count(json, "running_us", describe->running_us);
+    psctl_add_count(json, "sessions_lost", describe->sessions_lost);
+    psctl_add_count(json, "rows_trained_min", describe->rows_trained_min);
+    psctl_add_count(json, "rows_trained_max", describe->rows_trained_max);
     if (describe->definition != NULL) {
         (void)cJSON_AddStringToObject(json, "model", describe->definition->model);
-        add_count(json, "epochs", describe->definition->epochs);
-        add_count(json, "rows", describe->rows);
-        add_count(json, "parts", describe->definition->parts);
+        psctl_add_count(json, "epochs", describe->definition->epochs);
+        psctl_add_count(json, "rows", describe->rows);
+        psctl_add_count(json, "parts", describe->definition->parts);
     }
+    psctl_lasting_json(describe, json);
     cJSON *members = cJSON_AddArrayToObject(json, "members");
     for (size_t i = 0; i < describe->n_members; i++) {
         (void)cJSON_AddItemToArray(members, member_json(describe->members[i]));
     }
-    return print_json(json);
+    return psctl_print_json(json);
 }
 
 static void add_rows(cJSON *json, const Ps__V1__RowStats *rows)
 {
-    add_count(json, "rows", rows->rows);
-    add_count(json, "bytes", rows->bytes);
-    add_count(json, "created", rows->created);
-    add_count(json, "updated", rows->updated);
-    add_count(json, "dropped", rows->dropped);
-    add_count(json, "expired", rows->expired);
-    add_count(json, "refused", rows->refused);
+    psctl_add_count(json, "rows", rows->rows);
+    psctl_add_count(json, "bytes", rows->bytes);
+    psctl_add_count(json, "created", rows->created);
+    psctl_add_count(json, "updated", rows->updated);
+    psctl_add_count(json, "dropped", rows->dropped);
+    psctl_add_count(json, "expired", rows->expired);
+    psctl_add_count(json, "refused", rows->refused);
 }
 
 bool psctl_tables_json(const Ps__V1__DescribeReply *describe)
@@ -393,10 +364,10 @@ bool psctl_tables_json(const Ps__V1__DescribeReply *describe)
     for (size_t i = 0; i < n; i++) {
         const Ps__V1__Table *table = describe->catalogue->tables[i];
         cJSON *entry = cJSON_CreateObject();
-        add_count(entry, "number", table->number);
-        add_count(entry, "first_slot", table->first_slot);
+        psctl_add_count(entry, "number", table->number);
+        psctl_add_count(entry, "first_slot", table->first_slot);
         if (table->definition != NULL && table->definition->kind == PS__V1__TABLE_KIND__SPARSE) {
-            add_count(entry, "width", table->definition->width);
+            psctl_add_count(entry, "width", table->definition->width);
             add_rows(entry, rows_of(describe, table->number));
         }
         if (table->definition != NULL) {
@@ -409,5 +380,5 @@ bool psctl_tables_json(const Ps__V1__DescribeReply *describe)
         }
         (void)cJSON_AddItemToArray(tables, entry);
     }
-    return print_json(json);
+    return psctl_print_json(json);
 }

@@ -17,14 +17,19 @@ static enum ps_status check_in_process(const struct ps_conf *conf,
                         : options->train.workers > 1 ? "workers"
                         : options->port_base != 0    ? "port-base"
                                                      : NULL;
+    const char *why = options->port_base != 0 ? "listens nowhere" : "has no cluster";
+    size_t at = 0;
+    const char *text = NULL;
+    if (other == NULL && ps_conf_next_given(conf, &ps_server_lasting_table, &at, &other, &text)) {
+        why = "keeps nothing but the model";
+    }
     if (other == NULL) {
         return PS_OK;
     }
     struct ps_conf_words first;
     struct ps_conf_words second;
     return ps_fail(err, PS_ERR_INVALID, "%s and %s contradict each other: one process %s",
-                   ps_conf_say(conf, "in-process", &first), ps_conf_say(conf, other, &second),
-                   options->port_base != 0 ? "listens nowhere" : "has no cluster");
+                   ps_conf_say(conf, "in-process", &first), ps_conf_say(conf, other, &second), why);
 }
 
 void ps_run_listen(const struct ps_run_options *options, uint32_t index, char *ret, size_t n_bytes)
@@ -57,6 +62,10 @@ enum ps_status ps_run_options_check(const struct ps_conf *conf, struct ps_run_op
     ps_train_options_given(conf, &options->train);
     enum ps_status status =
         options->in_process ? check_in_process(conf, options, err) : check_host(conf, options, err);
+    if (status != PS_OK) {
+        return status;
+    }
+    status = ps_server_lasting_check(conf, &options->server, err);
     if (status != PS_OK) {
         return status;
     }

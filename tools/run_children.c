@@ -119,9 +119,19 @@ enum ps_status run_children_start(struct run_children *children, bool server, ui
                                   const char *const *args, struct run_child **ret,
                                   struct ps_error *err)
 {
-    PS_ASSERT(children->n < RUN_CHILDREN_MAX);
-    struct run_child *child = &children->at[children->n];
-    *child = (struct run_child){.all = children, .server = server};
+    struct run_child *child = *ret;
+    bool again = child != NULL;
+    PS_ASSERT(again ? child->ended : children->n < RUN_CHILDREN_MAX);
+    if (again) {
+        child->ended = false;
+        child->told = false;
+        child->ready = false;
+        child->last[0] = '\0';
+        child->n_restarts++;
+    } else {
+        child = &children->at[children->n];
+        *child = (struct run_child){.all = children, .server = server};
+    }
     (void)snprintf(child->name, sizeof(child->name), "%s %" PRIu32, server ? "server" : "worker",
                    index);
     char program[RUN_PATH_BYTES + 16];
@@ -137,9 +147,10 @@ enum ps_status run_children_start(struct run_children *children, bool server, ui
     enum ps_status status =
         ps_child_create(children->loop, argv, &child_events, child, &child->process, err);
     if (status != PS_OK) {
+        child->ended = true;
         return ps_wrap(err, status, "starting %s", child->name);
     }
-    children->n++;
+    children->n += again ? 0 : 1;
     child->pid = ps_child_pid(child->process);
     *ret = child;
     return PS_OK;
@@ -154,11 +165,11 @@ uint32_t run_children_running(const struct run_children *children, bool server)
     return n;
 }
 
-void run_children_signal(struct run_children *children, int signal)
+void run_children_signal(struct run_children *children, bool server, int signal)
 {
     for (uint32_t i = 0; i < children->n; i++) {
         struct run_child *child = &children->at[i];
-        if (!child->ended) {
+        if (!child->ended && child->server == server) {
             child->told = true;
             ps_child_kill(child->process, signal);
         }

@@ -34,6 +34,7 @@ struct run_child {
     int exit_status;
     int signal; /* That ended it; 0: none. */
     uint64_t pid;
+    uint32_t n_restarts;
     char address[PS_ADDRESS_BYTES_MAX + 1];
     char last[RUN_LINE_BYTES]; /* Its last line on standard error. */
 };
@@ -52,7 +53,10 @@ struct run_children {
 PS_MUST_CHECK enum ps_status run_children_init(struct run_children *children, const char *argv0,
                                                struct ps_error *err);
 
-/** Start `program` (ps-server, ps-worker) with `args`, ended by NULL, as child "<kind> <index>". */
+/**
+ * Start `program` (ps-server, ps-worker) with `args`, ended by NULL, as child "<kind> <index>". One
+ * in *ret that has ended is started again, and keeps its address until it says another one.
+ */
 PS_MUST_CHECK enum ps_status run_children_start(struct run_children *children, bool server,
                                                 uint32_t index, const char *const *args,
                                                 struct run_child **ret, struct ps_error *err);
@@ -60,8 +64,8 @@ PS_MUST_CHECK enum ps_status run_children_start(struct run_children *children, b
 /** How many of a kind still run. */
 uint32_t run_children_running(const struct run_children *children, bool server);
 
-/** Send `signal` to all that still run, and expect their end. */
-void run_children_signal(struct run_children *children, int signal);
+/** Send `signal` to all of a kind that still run, and expect their end. */
+void run_children_signal(struct run_children *children, bool server, int signal);
 
 /** "was killed by signal 9 (Killed)" or "ended with status 3: its last line". */
 void run_child_describe_end(const struct run_child *child, char *text, size_t n_bytes);

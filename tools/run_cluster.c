@@ -6,66 +6,29 @@
  * One thread and one loop. Every callback only notes what happened and wakes the loop's owner,
  * which looks at everything again: the phases below read from top to bottom.
  */
+#include "run_cluster.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "ask.h"
-#include "base/assert.h"
 #include "client/lib/client_over.h"
-#include "obs/log.h"
 #include "os/clock.h"
-#include "os/loop.h"
-#include "os/thread_exec.h"
 #include "outcome.h"
 #include "rpc/rpc.h"
-#include "run.h"
-#include "run_children.h"
 #include "run_finish.h"
-#include "run_screen.h"
 #include "train/loop.h"
 
 #define BEAT_MS        100u /* How often time alone is looked at. */
 #define ASK_MS         500u /* How often the coordinator is asked how it goes. */
 #define ASK_TIMEOUT_MS 2000u
-#define START_MS       15000u /* A server that says nothing for so long will not start. */
 #define LOST_MS        12000u /* For every worker to notice a lost server and say so. */
 #define WORKERS_END_MS 15000u /* For workers to leave a finished job. */
 #define SERVERS_END_MS 6000u  /* For servers to stop after they were asked to. */
-#define TERMINATE_MS   3000u  /* Between SIGTERM and SIGKILL. */
-
-struct cluster {
-    struct run *run;
-    struct ps_loop *loop;
-    struct ps_rpc *rpc;
-    struct run_screen screen;
-    struct run_children children;
-    struct run_child *servers[PS_SERVERS_MAX];
-    struct run_child *workers[PS_SESSIONS_MAX];
-    struct ps_timer beat;
-    int signal;       /* That we were asked to stop by; 0: none. */
-    int exit_status;  /* Of what went wrong first; 0: nothing did. */
-    uint64_t lost_ms; /* When a server was lost; 0: none was. */
-    /* Asking the coordinator. */
-    struct ps_channel *channel;
-    struct ps_ask ask;
-    uint64_t asked_ms;
-    bool running;     /* Training has begun. */
-    bool done;        /* The job is. */
-    bool stopped;     /* Somebody else stopped the job. */
-    uint64_t rate_ms; /* When the rate below was measured. */
-    uint64_t rate_rows;
-    double rate; /* Examples per second, lately. */
-    /* The finish, on a thread of its own: signals are still heard. */
-    struct ps_thread_exec *finisher;
-    struct ps_mail finish_mail;
-    struct ps_mail finished_mail;
-    struct ps_error finish_err;
-    bool finished;
-};
+#define TERMINATE_MS   4000u  /* Between SIGTERM and SIGKILL: more than the grace of workers. */
+#define FLUSH_MS       30000u /* The same for servers that have something to write. */
 
 static uint64_t now_ms(void)
 {
@@ -94,166 +57,21 @@ static void on_signal(void *arg, int signal)
     wake(c);
 }
 
-/* Let things happen until something may have changed. */
-static void turn(struct cluster *c)
+void run_cluster_turn(struct cluster *c)
 {
     ps_loop_run(c->loop);
 }
 
-/* Note the first failure; the rest follows from it. */
-static void fail(struct cluster *c, int exit_status)
+void run_cluster_fail(struct cluster *c, int exit_status)
 {
     if (c->exit_status == 0) {
         c->exit_status = exit_status;
     }
 }
 
-/* ---- Starting ------------------------------------------------------------------------------ */
-
-/* Each as long as settings may be. */
-#define ARGS_TEXT_BYTES \
-    ((size_t)RUN_CHILD_ARGS_MAX * (PS_CONF_TEXT_BYTES_MAX + PS_CONF_NAME_BYTES_MAX + 8))
-
-struct args {
-    const char *at[RUN_CHILD_ARGS_MAX + 1];
-    size_t n;
-    char text[ARGS_TEXT_BYTES];
-    size_t n_text;
-};
-
-static void PS_PRINTF(2, 3) add_arg(struct args *args, const char *fmt, ...)
-{
-    PS_ASSERT(args->n < RUN_CHILD_ARGS_MAX);
-    char *text = args->text + args->n_text;
-    size_t n_left = sizeof(args->text) - args->n_text;
-    va_list list;
-    va_start(list, fmt);
-    int n = vsnprintf(text, n_left, fmt, list);
-    va_end(list);
-    PS_ASSERT(n >= 0 && (size_t)n < n_left); /* No setting is longer. */
-    args->at[args->n++] = text;
-    args->n_text += (size_t)n + 1;
-}
-
-static enum ps_status start_server(struct cluster *c, uint32_t index, struct ps_error *err)
-{
-    const struct ps_run_options *options = &c->run->options;
-    static struct args args;
-    args = (struct args){0};
-    char listen[PS_ADDRESS_BYTES_MAX + 16];
-    ps_run_listen(options, index, listen, sizeof(listen));
-    add_arg(&args, "--listen=%s", listen);
-    if (ps_rpc_address_is_any(listen)) { /* All who dial are on this machine. */
-        add_arg(&args, "--advertise=127.0.0.1:0");
-    }
-    add_arg(&args, "--name=server-%" PRIu32, index);
-    add_arg(&args, "--log-level=%s", ps_log_level_words[options->log_level]);
-    add_arg(&args, "--die-with-parent");
-    if (index == 0) {
-        add_arg(&args, "--servers=%" PRIu32, options->servers);
-    } else {
-        add_arg(&args, "--coordinator=%s", c->servers[0]->address);
-    }
-    return run_children_start(&c->children, true, index, args.at, &c->servers[index], err);
-}
-
-static enum ps_status start_worker(struct cluster *c, uint32_t index, struct ps_error *err)
-{
-    struct run *run = c->run;
-    static struct args args;
-    args = (struct args){0};
-    add_arg(&args, "--coordinator=%s", c->servers[0]->address);
-    add_arg(&args, "--name=worker-%" PRIu32, index);
-    add_arg(&args, "--log-level=%s", ps_log_level_words[run->options.log_level]);
-    add_arg(&args, "--die-with-parent");
-    add_arg(&args, "--workers=%" PRIu32, run->options.train.workers);
-    add_arg(&args, "--seed=%" PRIu64, run->options.train.seed);
-    size_t at = 0;
-    const char *name = NULL;
-    const char *text = NULL;
-    while (ps_conf_next_given(&run->conf, &ps_train_option_table, &at, &name, &text)) {
-        if (strcmp(name, "workers") != 0 && strcmp(name, "seed") != 0) {
-            add_arg(&args, "--%s=%s", name, text);
-        }
-    }
-    return run_children_start(&c->children, false, index, args.at, &c->workers[index], err);
-}
-
-/* A child that could not start says why in its last line. */
-static void say_not_started(struct cluster *c, const struct run_child *child)
-{
-    char end[RUN_LINE_BYTES + 64];
-    run_child_describe_end(child, end, sizeof(end));
-    run_screen_say(&c->screen, "%s could not start: it %s", child->name, end);
-    fail(c, child->signal == 0 && child->exit_status != 0 ? child->exit_status : 4);
-}
-
-/* Wait until servers [first, n) serve. */
-static void await_servers(struct cluster *c, uint32_t first, uint32_t n)
-{
-    uint64_t until_ms = now_ms() + START_MS;
-    for (uint32_t i = first; i < n;) {
-        const struct run_child *server = c->servers[i];
-        if (c->signal != 0) {
-            return;
-        }
-        if (server->ended) {
-            say_not_started(c, server);
-            return;
-        }
-        if (server->ready) {
-            i++;
-            continue;
-        }
-        if (now_ms() > until_ms) {
-            run_screen_say(&c->screen, "%s did not start within %u s", server->name,
-                           START_MS / 1000);
-            fail(c, 4);
-            return;
-        }
-        turn(c);
-    }
-}
-
-static bool going(const struct cluster *c)
+bool run_cluster_going(const struct cluster *c)
 {
     return c->signal == 0 && c->exit_status == 0;
-}
-
-static void say_started(struct cluster *c, const struct run_child *child)
-{
-    if (child->server) {
-        run_screen_say(&c->screen, "%s is process %" PRIu64 " at %s", child->name, child->pid,
-                       child->address);
-    } else {
-        run_screen_say(&c->screen, "%s is process %" PRIu64, child->name, child->pid);
-    }
-}
-
-static void start_all(struct cluster *c)
-{
-    const struct ps_run_options *options = &c->run->options;
-    struct ps_error err = {0};
-    enum ps_status status = start_server(c, 0, &err);
-    if (status == PS_OK) {
-        await_servers(c, 0, 1);
-    }
-    for (uint32_t i = 1; i < options->servers && status == PS_OK && going(c); i++) {
-        status = start_server(c, i, &err);
-    }
-    if (status == PS_OK && going(c)) {
-        await_servers(c, 1, options->servers);
-    }
-    for (uint32_t i = 0; i < options->train.workers && status == PS_OK && going(c); i++) {
-        status = start_worker(c, i, &err);
-    }
-    if (status != PS_OK) {
-        run_screen_say(&c->screen, "%s", err.text);
-        fail(c, ps_train_exit_status(status));
-    }
-    for (uint32_t i = 0; i < c->children.n && going(c); i++) {
-        say_started(c, &c->children.at[i]);
-    }
 }
 
 /* ---- Progress ------------------------------------------------------------------------------ */
@@ -295,43 +113,55 @@ static void on_described(struct ps_ask *ask)
     c->stopped = seen->job == PS_JOB_STOPPED;
     if (seen->job == PS_JOB_RUNNING) {
         c->running = true;
-        show_progress(c, seen);
+        if (run_children_running(&c->children, false) > 0) {
+            show_progress(c, seen);
+        }
     } else if (seen->job == PS_JOB_CLUSTER_LOST && c->lost_ms == 0) {
         run_screen_say(&c->screen, "the cluster is lost: %s", seen->reason);
         c->lost_ms = now_ms();
     }
 }
 
+static const struct ps_question describe = {.what = PS_ASK_DESCRIBE, .timeout_ms = ASK_TIMEOUT_MS};
+
 static void ask_now_and_then(struct cluster *c)
 {
     if (!c->ask.under_way && now_ms() - c->asked_ms >= ASK_MS) {
         c->asked_ms = now_ms();
-        ps_ask_describe(&c->ask, ASK_TIMEOUT_MS);
+        ps_ask(&c->ask, &describe);
     }
 }
 
-/* Ask once more and wait for the answer. False: there was none. */
-static bool ask_and_wait(struct cluster *c)
+bool run_cluster_ask(struct cluster *c)
 {
     while (c->ask.under_way) {
-        turn(c);
+        run_cluster_turn(c);
     }
-    ps_ask_describe(&c->ask, ASK_TIMEOUT_MS);
+    ps_ask(&c->ask, &describe);
     while (c->ask.under_way) {
-        turn(c);
+        run_cluster_turn(c);
     }
     return c->ask.err.status == PS_OK;
 }
 
 /* ---- Watching ------------------------------------------------------------------------------ */
 
-static void server_ended(struct cluster *c, const struct run_child *server)
+/* One that has something to come back with comes back; workers and the others wait for it. */
+static void server_ended(struct cluster *c, uint32_t index)
 {
+    const struct run_child *server = c->servers[index];
     char end[RUN_LINE_BYTES + 64];
     run_child_describe_end(server, end, sizeof(end));
-    run_screen_say(&c->screen, "%s at %s %s; its weights are lost", server->name, server->address,
-                   end);
-    if (c->lost_ms == 0) {
+    bool lasts = run_start_lasts(c->run);
+    run_screen_say(&c->screen, "%s at %s %s%s", server->name, server->address, end,
+                   lasts ? "" : "; its weights are lost");
+    if (run_start_again(c, index)) {
+        return;
+    }
+    if (lasts) { /* Others would wait for it, for long and in vain. */
+        bool damaged = server->signal == 0 && server->exit_status != 0;
+        run_cluster_fail(c, damaged ? server->exit_status : 4);
+    } else if (c->lost_ms == 0) {
         c->lost_ms = now_ms();
     }
 }
@@ -349,13 +179,13 @@ static void worker_ended(struct cluster *c, const struct run_child *worker)
     }
     bool concerns_all = worker->signal == 0 && worker->exit_status != 4;
     if (concerns_all && c->lost_ms == 0) {
-        fail(c, worker->exit_status);
+        run_cluster_fail(c, worker->exit_status);
         return;
     }
     uint64_t wait_ms = c->run->options.train.start_timeout_ms;
     if (!c->running && c->lost_ms == 0 && wait_ms == 0) {
         run_screen_say(&c->screen, "training cannot begin without it: --start-timeout is 0");
-        fail(c, 4);
+        run_cluster_fail(c, 4);
     } else if (!c->running && c->lost_ms == 0) {
         run_screen_say(&c->screen,
                        "training begins without it when --start-timeout, %" PRIu64 " s, is over",
@@ -372,10 +202,14 @@ static void notice_ends(struct cluster *c)
             continue;
         }
         child->told = true;
-        if (child->server) {
-            server_ended(c, child);
-        } else {
+        if (!child->server) {
             worker_ended(c, child);
+        }
+        for (uint32_t k = 0; child->server && k < c->run->options.servers; k++) {
+            if (c->servers[k] == child) {
+                server_ended(c, k);
+                break;
+            }
         }
     }
 }
@@ -383,20 +217,20 @@ static void notice_ends(struct cluster *c)
 /* Until the job is done, or can't be any more. */
 static void watch(struct cluster *c)
 {
-    while (going(c) && !c->done) {
+    while (run_cluster_going(c) && !c->done) {
         ask_now_and_then(c);
-        turn(c);
+        run_cluster_turn(c);
         notice_ends(c);
         uint32_t n_workers = run_children_running(&c->children, false);
         bool waited = c->lost_ms != 0 && now_ms() - c->lost_ms >= LOST_MS;
         if (c->lost_ms != 0 && (n_workers == 0 || waited)) {
-            fail(c, 4);
+            run_cluster_fail(c, 4);
         } else if (c->stopped) {
             run_screen_say(&c->screen, "the job was stopped from outside");
-            fail(c, 4);
-        } else if (n_workers == 0 && going(c) && (!ask_and_wait(c) || !c->done)) {
+            run_cluster_fail(c, 4);
+        } else if (n_workers == 0 && run_cluster_going(c) && (!run_cluster_ask(c) || !c->done)) {
             run_screen_say(&c->screen, "no worker is left and the job is not done");
-            fail(c, 4);
+            run_cluster_fail(c, 4);
         }
     }
 }
@@ -405,8 +239,9 @@ static void watch(struct cluster *c)
 static void await_workers(struct cluster *c)
 {
     uint64_t until_ms = now_ms() + WORKERS_END_MS;
-    while (going(c) && c->lost_ms == 0 && run_children_running(&c->children, false) > 0) {
-        turn(c);
+    while (run_cluster_going(c) && c->lost_ms == 0 &&
+           run_children_running(&c->children, false) > 0) {
+        run_cluster_turn(c);
         notice_ends(c);
         if (now_ms() > until_ms) {
             run_screen_say(&c->screen, "not every worker left the finished job within %u s",
@@ -415,7 +250,7 @@ static void await_workers(struct cluster *c)
         }
     }
     if (c->lost_ms != 0) {
-        fail(c, 4);
+        run_cluster_fail(c, 4);
     }
 }
 
@@ -452,25 +287,25 @@ static void finish(struct cluster *c)
     enum ps_status status = ps_thread_exec_create("finish", &c->finisher, &err);
     if (status != PS_OK) {
         run_screen_say(&c->screen, "%s", err.text);
-        fail(c, ps_train_exit_status(status));
+        run_cluster_fail(c, ps_train_exit_status(status));
         return;
     }
     c->finish_mail.run = finish_there;
     ps_exec_post(ps_thread_exec_port(c->finisher), &c->finish_mail);
     while (!c->finished && c->signal == 0) {
-        turn(c);
+        run_cluster_turn(c);
         notice_ends(c);
     }
     if (c->finished && c->finish_err.status != PS_OK) {
         run_screen_say(&c->screen, "%s", c->finish_err.text);
-        fail(c, ps_train_exit_status(c->finish_err.status));
+        run_cluster_fail(c, ps_train_exit_status(c->finish_err.status));
     }
-    if (going(c)) {
-        if (ask_and_wait(c)) {
+    if (run_cluster_going(c)) {
+        if (run_cluster_ask(c)) {
             ps_outcome_report(c->ask.cluster, &c->run->lists, &c->run->report);
         } else {
             run_screen_say(&c->screen, "asking the coordinator: %s", c->ask.err.text);
-            fail(c, 4);
+            run_cluster_fail(c, 4);
         }
     }
 }
@@ -493,7 +328,7 @@ static void await_end(struct cluster *c, uint64_t within_ms)
 {
     uint64_t until_ms = now_ms() + within_ms;
     while (any_running(c) && now_ms() < until_ms) {
-        turn(c);
+        run_cluster_turn(c);
     }
 }
 
@@ -501,29 +336,55 @@ static void await_end(struct cluster *c, uint64_t within_ms)
 static void stop_servers(struct cluster *c)
 {
     while (c->ask.under_way) {
-        turn(c);
+        run_cluster_turn(c);
     }
     expect_ends(c);
-    ps_ask_shutdown(&c->ask, "the job is done", ASK_TIMEOUT_MS);
+    ps_ask(&c->ask, &(struct ps_question){.what = PS_ASK_SHUTDOWN,
+                                          .text = "the job is done",
+                                          .timeout_ms = ASK_TIMEOUT_MS});
     uint64_t until_ms = now_ms() + SERVERS_END_MS;
-    while (going(c) && now_ms() < until_ms &&
+    while (run_cluster_going(c) && now_ms() < until_ms &&
            (c->ask.under_way || run_children_running(&c->children, true) > 0)) {
-        turn(c);
+        run_cluster_turn(c);
     }
 }
 
-/* Whoever is left, for whatever reason, ends now. */
+/* Ask all that are left (servers only: once the workers have gone) to end, and wait for it. */
+static void terminate(struct cluster *c, bool servers, uint64_t within_ms)
+{
+    int signal = c->signal;
+    uint64_t until_ms = now_ms() + within_ms;
+    run_children_signal(&c->children, servers, SIGTERM);
+    run_children_signal(&c->children, servers, SIGCONT); /* A stopped one hears it only then. */
+    c->signal = 0;
+    while (run_children_running(&c->children, servers) > 0 && now_ms() < until_ms &&
+           c->signal == 0) { /* Somebody who asks again does not want to wait. */
+        run_cluster_turn(c);
+    }
+    c->hurried = c->hurried || c->signal != 0;
+    c->signal = signal != 0 ? signal : c->signal;
+}
+
+/*
+ * Whoever is left, for whatever reason, ends now: workers, which leave after their step, then
+ * servers, which see to it that what lasts is on the disk.
+ */
 static void end_all(struct cluster *c)
 {
     expect_ends(c);
-    if (any_running(c)) {
-        run_children_signal(&c->children, SIGTERM);
-        run_children_signal(&c->children, SIGCONT); /* A stopped process hears it only then. */
-        await_end(c, TERMINATE_MS);
+    if (run_children_running(&c->children, false) > 0) {
+        terminate(c, false, TERMINATE_MS);
+    }
+    if (run_children_running(&c->children, true) > 0 && !c->hurried) {
+        terminate(c, true, run_start_lasts(c->run) ? FLUSH_MS : TERMINATE_MS);
     }
     if (any_running(c)) {
-        run_children_signal(&c->children, SIGKILL);
+        run_children_signal(&c->children, false, SIGKILL);
+        run_children_signal(&c->children, true, SIGKILL);
         await_end(c, TERMINATE_MS);
+    }
+    if (c->signal != 0 && c->run->options.server.data_dir != NULL) {
+        run_screen_say(&c->screen, "stopped: the same command goes on from here");
     }
 }
 
@@ -559,7 +420,7 @@ static void open_channel(struct cluster *c)
                                             PS_TRAFFIC_CONTROL, &insecure, &c->channel, &err);
     if (status != PS_OK) {
         run_screen_say(&c->screen, "%s", err.text);
-        fail(c, ps_train_exit_status(status));
+        run_cluster_fail(c, ps_train_exit_status(status));
         return;
     }
     c->ask = (struct ps_ask){
@@ -575,7 +436,7 @@ static void close_cluster(struct cluster *c)
 {
     while (c->channel != NULL && c->ask.under_way) {
         ps_ask_cancel(&c->ask);
-        turn(c);
+        run_cluster_turn(c);
     }
     ps_ask_forget(&c->ask);
     if (c->finisher != NULL && !c->finished) {
@@ -607,19 +468,25 @@ int run_cluster(struct run *run)
         close_cluster(c);
         return ps_train_exit_status(status);
     }
-    start_all(c);
-    if (going(c)) {
+    run_start_servers(c);
+    if (run_cluster_going(c)) {
         open_channel(c);
+    }
+    if (run_cluster_going(c)) {
+        run_resume(c);
+    }
+    if (run_cluster_going(c)) {
+        run_start_workers(c);
         watch(c);
     }
-    if (going(c)) {
+    if (run_cluster_going(c)) {
         await_workers(c);
     }
     run_screen_end(&c->screen);
-    if (going(c)) {
+    if (run_cluster_going(c)) {
         finish(c);
     }
-    if (going(c)) {
+    if (run_cluster_going(c)) {
         stop_servers(c);
     }
     end_all(c);

@@ -76,6 +76,7 @@ static const struct ps_option_table run_table = {run_rows, PS_ARRAY_LEN(run_rows
 
 static const struct ps_option_use run_uses[] = {
     {&run_table, 0},
+    {&ps_server_lasting_table, offsetof(struct ps_run_options, server)},
     {&ps_train_option_table, offsetof(struct ps_run_options, train)},
 };
 
@@ -84,6 +85,7 @@ static const struct ps_exit exits[] = {
     {2, "bad flags or data (nothing was started)"},
     {3, "training diverged"},
     {4, "cluster or data lost"},
+    {65, "a file of a server is damaged"},
     {74, "the model, the report or standard output cannot be written"},
     {130, "interrupted"},
     {143, "terminated"},

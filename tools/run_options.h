@@ -8,13 +8,15 @@
 #include <stdint.h>
 
 #include "conf/conf.h"
+#include "server_options.h"
 #include "worker_options.h"
 
 struct ps_run_options {
     struct ps_train_options train;
-    const char *host;   /* Of every listener. */
-    const char *out;    /* Folder for the model; NULL: none. */
-    const char *report; /* File; NULL: none. */
+    struct ps_server_settings server; /* Of it what lasts: ps_server_lasting_table. */
+    const char *host;                 /* Of every listener. */
+    const char *out;                  /* Folder for the model; NULL: none. */
+    const char *report;               /* File; NULL: none. */
     uint32_t servers;
     uint32_t port_base; /* Server i listens on port_base + i; 0: free ports. */
     uint32_t log_level;

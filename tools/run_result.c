@@ -45,8 +45,11 @@ static void print_summary(const struct run *run)
     if (report->rows_bad != PS_REPORT_NO_COUNT && report->rows_bad > 0) {
         (void)printf("  %-16s %" PRIu64 "\n", "lines skipped", report->rows_bad);
     }
-    (void)printf("  %-16s mean %.2f, max %" PRIu64 "; blocked %.1f %% of the time\n", "staleness",
-                 report->staleness_mean, report->staleness_max, 100.0 * report->blocked_fraction);
+    if (!isnan(report->staleness_mean) && !isnan(report->blocked_fraction)) {
+        (void)printf("  %-16s mean %.2f, max %" PRIu64 "; blocked %.1f %% of the time\n",
+                     "staleness", report->staleness_mean, report->staleness_max,
+                     100.0 * report->blocked_fraction);
+    }
     (void)printf("  %-16s each %" PRIu64 " to %" PRIu64 " times\n", "rows trained",
                  report->rows_trained_min, report->rows_trained_max);
     print_bytes("pushed", report->bytes_pushed);
