@@ -6,327 +6,26 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/failpoint.h"
 #include "base/mem.h"
+#include "sim/sim_trouble.h"
 
-#define TROUBLE_NS  (200 * SIM_S) /* Longest time before the healing. */
-#define QUIET_NS    (60 * SIM_S)  /* After the healing everything ends within. */
-#define STOP_NS     (60 * SIM_S)  /* And every part lets itself be stopped within. */
-#define LOOK_NS     (5 * SIM_MS)
-#define COORDINATOR "coordinator:7070"
-
-static const struct ps_creds insecure = {PS_CREDS_INSECURE};
-
-/* ---- Servers ------------------------------------------------------------------------------- */
-
-static void start_server(struct sim *sim, uint32_t index)
-{
-    struct sim_server *server = &sim->servers[index];
-    struct sim_world *world = sim->world;
-    char name[24];
-    char address[32];
-    (void)snprintf(name, sizeof(name), "server-%u", index);
-    (void)snprintf(address, sizeof(address), "server-%u:7070", index);
-    server->node = sim_node_create(world, name);
-    server->node->steady = true;
-    sim_exec_init(&server->main, server->node);
-    ps_mem_init(&server->mem);
-    struct ps_server_options options = {
-        .transport = sim_net_transport(sim->net, server->node),
-        .exec = &server->main.base,
-        .n_lanes = sim->plan.n_lanes,
-        .mem = &server->mem,
-        .metrics = &server->metrics,
-        .creds = &insecure,
-        .listen = index == 0 ? COORDINATOR : address,
-        .coordinator = index == 0 ? NULL : COORDINATOR,
-        .name = server->node->name,
-        .session = sim_id(world),
-        .new_cluster_id = sim_id(world),
-        .new_key_seed = ps_mix64(sim->plan.seed),
-        .index_seed = ps_mix64(sim->plan.seed + index + 1),
-        .n_servers = sim->plan.n_servers,
-        .disk = sim->plan.store_file ? &sim->disk.base : NULL,
-        .store_path = sim->plan.store_file ? "coord/store" : NULL,
-        .grace_ms = sim->plan.grace_ms,
-        .silence_ms = sim->plan.silence_ms,
-        .give_up_ms = 30000,
-        .seed = ps_rng_next(&world->rng),
-        .plant = sim->options.plant,
-    };
-    for (uint32_t i = 0; i < sim->plan.n_lanes; i++) {
-        sim_exec_init(&server->lanes[i], server->node);
-        options.lanes[i] = &server->lanes[i].base;
-    }
-    struct ps_error err;
-    if (ps_server_start(&options, &server->server, &err) != PS_OK) {
-        sim_break(world, "%s does not start: %s", name, err.text);
-    }
-}
-
-static void server_stopped(void *arg)
-{
-    struct sim_server *server = arg;
-    server->stopped = true;
-}
-
-static void run_server_stop(struct ps_mail *mail)
-{
-    struct sim_server *server = PS_CONTAINER_OF(mail, struct sim_server, stop);
-    ps_server_stop(server->server, server_stopped, server);
-}
-
-static void finish_server(struct sim *sim, struct sim_server *server)
-{
-    ps_server_destroy(server->server);
-    bool empty = sim_exec_stop(&server->main);
-    for (uint32_t i = 0; i < sim->plan.n_lanes; i++) {
-        empty = sim_exec_stop(&server->lanes[i]) && empty;
-    }
-    if (!empty) {
-        sim_break(sim->world, "%s: mail was left at the end", server->node->name);
-    }
-    (void)sim_mem_empty(&server->mem, server->node->name, sim->world);
-}
-
-/* ---- Trouble ------------------------------------------------------------------------------- */
-
-/* One worker at least lives on; one that has gone by itself does not count. */
-static uint32_t n_alive(const struct sim *sim)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < sim->plan.n_workers; i++) {
-        n += !sim->workers[i].node->crashed && !sim->workers[i].gone;
-    }
-    return n;
-}
-
-static uint64_t n_parked(const struct sim *sim)
-{
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < sim->plan.n_servers; i++) {
-        n += ps_metric_get(&sim->servers[i].metrics, PS_METRIC_pulls_parked_total);
-    }
-    return n;
-}
-
-/* The first mishap, which must be met, has come and gone. */
-static bool first_over(const struct sim *sim)
-{
-    const struct sim_trouble *first = &sim->troubles[0];
-    return first->armed && !sim_event_pending(&first->begin) && !sim_event_pending(&first->end);
-}
-
-/* One who is left alone before the first mishap is over never has to wait for anybody. */
-static bool may_crash(const struct sim *sim, const struct sim_trouble *trouble)
-{
-    bool free = trouble == &sim->troubles[0] || first_over(sim);
-    return n_alive(sim) > (free ? 1 : 2);
-}
-
-static bool may_leave(void *arg, uint32_t index PS_UNUSED)
-{
-    return n_alive(arg) > 1;
-}
-
-/* A server whose stream has just broken must be able to come back in time: that is no fault that
- * this stage survives. */
-static void pause_server(struct sim *sim, struct sim_trouble *trouble)
-{
-    struct sim_node *node = sim->servers[trouble->mishap->server].node;
-    if (sim->world->now_ns - sim_net_steady_break_ns(sim->net) < 2 * SIM_S) {
-        sim_event_start(sim->world, &trouble->begin, SIM_S);
-        return;
-    }
-    sim_node_pause(node);
-    sim_event_start(sim->world, &trouble->end, trouble->mishap->lasts_ns);
-}
-
-static bool works(const struct sim_worker *worker)
-{
-    return !worker->node->paused && worker->ready && !worker->closing && worker->client != NULL &&
-           worker->unit < worker->n_units;
-}
-
-/* One who holds a lease, while another does too; `first` if it is one. NULL: there are no two. */
-static struct sim_worker *one_of_two(struct sim *sim, uint32_t first)
-{
-    struct sim_worker *found = NULL;
-    for (uint32_t i = 0; i < sim->plan.n_workers; i++) {
-        struct sim_worker *worker = &sim->workers[(first + i) % sim->plan.n_workers];
-        if (works(worker) && found != NULL) {
-            return found;
-        }
-        found = found == NULL && works(worker) ? worker : found;
-    }
-    return NULL;
-}
-
-/* The first mishap must strike somebody who holds a lease: that session has to expire. */
-static bool find_victim(struct sim *sim, struct sim_trouble *trouble)
-{
-    if (trouble != &sim->troubles[0] || sim->plan.lost) {
-        return true;
-    }
-    const struct sim_worker *worker = one_of_two(sim, trouble->mishap->worker);
-    if (worker == NULL) {
-        sim_event_start(sim->world, &trouble->begin, 10 * SIM_MS);
-        return false;
-    }
-    trouble->worker = worker->options.index;
-    return true;
-}
-
-static void begin_trouble(struct sim_event *event)
-{
-    struct sim_trouble *trouble = PS_CONTAINER_OF(event, struct sim_trouble, begin);
-    struct sim *sim = trouble->sim;
-    const struct sim_mishap *mishap = trouble->mishap;
-    if (sim->healed || !find_victim(sim, trouble)) {
-        return;
-    }
-    struct sim_worker *worker = &sim->workers[trouble->worker];
-    struct sim_node *server = sim->servers[mishap->server].node;
-    if (worker->node->paused) { /* Or crashed: one thing at a time. */
-        return;
-    }
-    switch (mishap->kind) {
-    case SIM_WORKER_CRASHES:
-        if (may_crash(sim, trouble)) {
-            sim->n_expired += worker->view.session_number != 0 && !worker->closing && !worker->gone;
-            sim_net_crash(sim->net, worker->node, mishap->back);
-        }
-        return;
-    case SIM_WORKER_PAUSES:
-        trouble->lease = worker->lease.id;
-        trouble->began_ns = sim->world->now_ns;
-        sim_node_pause(worker->node);
-        break;
-    case SIM_SERVER_PAUSES: pause_server(sim, trouble); return;
-    case SIM_SERVER_DIES: sim_node_pause(server); break;
-    case SIM_LINK_CUT_BOTH:
-        sim_net_cut(sim->net, worker->node, server, true);
-        sim_net_cut(sim->net, server, worker->node, true);
-        break;
-    case SIM_LINK_CUT:
-        sim_net_cut(sim->net, mishap->back ? server : worker->node,
-                    mishap->back ? worker->node : server, true);
-        break;
-    case SIM_LINK_RESET: sim_net_reset(sim->net, worker->node, server); return;
-    case SIM_SERVERS_RESET:
-        if (!server->paused && !sim->servers[0].node->paused && mishap->server != 0) {
-            sim_net_reset(sim->net, server, sim->servers[0].node);
-        }
-        return;
-    }
-    sim_event_start(sim->world, &trouble->end, mishap->lasts_ns);
-}
-
-/*
- * The first pause lasts until somebody else has done units of the sleeper's lease: late copies of
- * its calls count as signs of life and may keep its session for longer than its silence.
- */
-static bool expired(const struct sim *sim, const struct sim_trouble *trouble)
-{
-    const struct sim_ledger *ledger = sim->ledger;
-    bool slow = sim->world->now_ns > trouble->began_ns + QUIET_NS;
-    bool taken = trouble != &sim->troubles[0] || slow;
-    for (uint32_t i = 0; i < ledger->n_acks && !taken; i++) {
-        const struct sim_ack *ack = &ledger->acks[i];
-        taken = ack->at_ns > trouble->began_ns &&
-                ack->unit / sim->plan.units_per_lease == trouble->lease - 1 &&
-                ack->who != sim->workers[trouble->worker].node->number;
-    }
-    return taken;
-}
-
-static void end_trouble(struct sim_event *event)
-{
-    struct sim_trouble *trouble = PS_CONTAINER_OF(event, struct sim_trouble, end);
-    struct sim *sim = trouble->sim;
-    if (!sim->healed && trouble->mishap->kind == SIM_WORKER_PAUSES && !expired(sim, trouble)) {
-        sim_event_start(sim->world, event, 50 * SIM_MS);
-        return;
-    }
-    const struct sim_mishap *mishap = trouble->mishap;
-    struct sim_node *worker = sim->workers[trouble->worker].node;
-    struct sim_node *server = sim->servers[mishap->server].node;
-    switch (mishap->kind) {
-    case SIM_WORKER_PAUSES:
-        if (!worker->crashed) {
-            sim_node_resume(worker);
-        }
-        break;
-    case SIM_SERVER_PAUSES:
-    case SIM_SERVER_DIES: sim_node_resume(server); break;
-    case SIM_LINK_CUT:
-    case SIM_LINK_CUT_BOTH:
-        sim_net_cut(sim->net, worker, server, false);
-        sim_net_cut(sim->net, server, worker, false);
-        break;
-    case SIM_WORKER_CRASHES:
-    case SIM_LINK_RESET:
-    case SIM_SERVERS_RESET: break;
-    }
-}
-
-/* The network is kind until every server is in: a cluster that never forms shows nothing. */
-static void watch_joining(struct sim *sim)
-{
-    bool all = !sim->formed;
-    for (uint32_t i = 0; i < sim->plan.n_servers && all; i++) {
-        struct ps_server_view view;
-        ps_server_view(sim->servers[i].server, &view);
-        all = view.joined;
-    }
-    if (all) {
-        sim->formed = true;
-        sim_net_set_faults(sim->net, &sim->plan.faults);
-    }
-}
-
-/* Mishaps wait for progress, so that they strike where something can be lost. */
-static void run_tick(struct sim_event *event)
-{
-    struct sim *sim = PS_CONTAINER_OF(event, struct sim, tick);
-    watch_joining(sim);
-    for (uint32_t i = 0; i < sim->plan.n_mishaps; i++) {
-        struct sim_trouble *trouble = &sim->troubles[i];
-        if (!trouble->armed && sim->ledger->n_acked >= trouble->mishap->after_units) {
-            trouble->armed = true;
-            sim_event_start(sim->world, &trouble->begin, trouble->mishap->after_ns);
-        }
-    }
-    if (!sim->healed) {
-        sim_event_start(sim->world, event, LOOK_NS);
-    }
-}
-
-static void heal(struct sim *sim)
-{
-    struct sim_faults calm = {.delay_ns = sim->plan.faults.delay_ns};
-    sim->healed = true;
-    sim_trace(sim->world, NULL, "heal", NULL, 0, 0);
-    sim_event_stop(sim->world, &sim->tick);
-    sim_net_set_faults(sim->net, &calm);
-    for (uint32_t i = 0; i < sim->plan.n_mishaps; i++) {
-        struct sim_trouble *trouble = &sim->troubles[i];
-        sim_event_stop(sim->world, &trouble->begin);
-        if (sim_event_pending(&trouble->end)) {
-            sim_event_stop(sim->world, &trouble->end);
-            end_trouble(&trouble->end);
-        }
-    }
-}
+#define TROUBLE_NS (200 * SIM_S) /* Longest time before the healing. */
+#define QUIET_NS   (60 * SIM_S)  /* After the healing everything ends within. */
+/* Or so: a coordinator with a damaged store never returns, and who joins waits 3 * 30 s for it. */
+#define DAMAGED_NS (160 * SIM_S)
+#define STOP_NS    (60 * SIM_S) /* And every part lets itself be stopped within. */
+#define LOOK_NS    (5 * SIM_MS)
 
 /* ---- The run ------------------------------------------------------------------------------- */
 
 static bool workers_gone(const struct sim *sim)
 {
     bool all = true;
-    for (uint32_t i = 0; i < sim->plan.n_workers; i++) {
+    for (uint32_t i = 0; i < sim->n_workers; i++) {
         all = all && (sim->workers[i].gone || sim->workers[i].node->crashed);
     }
-    return all;
+    return all && sim->n_restarting == 0;
 }
 
 static bool going_on(const struct sim *sim, uint64_t until_ns)
@@ -349,13 +48,42 @@ static void run_trouble(struct sim *sim)
         if (first_ns == 0 && sim->ledger->n_acked > 0) {
             first_ns = sim->world->now_ns;
         }
-        over = first_ns > 0 && sim->world->now_ns > first_ns + sim->plan.heal_ns && first_over(sim);
+        over = first_ns > 0 && sim->world->now_ns > first_ns + sim->plan.heal_ns &&
+               sim_first_over(sim);
+    }
+}
+
+/* Done, or lost where that must be, or may be. */
+static void judge_end(struct sim *sim)
+{
+    bool done = false;
+    bool lost = false;
+    for (uint32_t i = 0; i < sim->n_workers; i++) {
+        const struct sim_worker *worker = &sim->workers[i];
+        sim->n_expired += worker->n_fenced;
+        if (!worker->node->crashed) {
+            done = done || worker->end == PS_OK;
+            lost = lost || worker->end == PS_ERR_LOST;
+        }
+    }
+    for (uint32_t i = 0; i < sim->plan.n_servers; i++) {
+        sim->n_parked += sim_server_metric(&sim->servers[i], PS_METRIC_pulls_parked_total);
+        sim->n_crashed += sim->servers[i].n_crashes;
+    }
+    sim->lost = lost;
+    if (done && sim->plan.lost && sim->n_crashed == 0 && sim->plan.durable) {
+        return; /* Too late for the server to die: another schedule. */
+    }
+    bool may = sim->plan.lost || sim->plan.damage;
+    if (done == lost || (lost && !may) || (done && sim->plan.lost)) {
+        sim_break(sim->world, "the workers ended with %s", lost ? "cluster lost" : "no job done");
     }
 }
 
 static void run_quiet(struct sim *sim)
 {
-    uint64_t until_ns = sim->world->now_ns + QUIET_NS;
+    uint64_t quiet_ns = sim->plan.damage ? DAMAGED_NS : QUIET_NS;
+    uint64_t until_ns = sim->world->now_ns + quiet_ns;
     while (going_on(sim, until_ns) && !workers_gone(sim)) {
         step(sim);
     }
@@ -365,30 +93,18 @@ static void run_quiet(struct sim *sim)
     }
     if (!workers_gone(sim)) {
         sim_break(sim->world, "not finished %" PRIu64 " s after the healing: %u of %u units",
-                  QUIET_NS / SIM_S, sim->ledger->n_acked, sim->ledger->n_units);
+                  quiet_ns / SIM_S, sim->ledger->n_acked, sim->ledger->n_units);
     }
-    sim->n_parked = n_parked(sim);
-    bool done = false;
-    bool lost = false;
-    for (uint32_t i = 0; i < sim->plan.n_workers; i++) {
-        const struct sim_worker *worker = &sim->workers[i];
-        sim->n_expired += worker->n_fenced;
-        if (!worker->node->crashed) {
-            done = done || worker->end == PS_OK;
-            lost = lost || worker->end == PS_ERR_LOST;
-        }
-    }
-    if (lost != sim->plan.lost || done == sim->plan.lost) {
-        sim_break(sim->world, "the workers ended with %s", lost ? "cluster lost" : "no job done");
-    }
+    judge_end(sim);
 }
 
 static void run_last_look(struct sim *sim)
 {
     struct sim_reader_options options = {.net = sim->net,
                                          .ledger = sim->ledger,
+                                         .watch = &sim->watch,
                                          .plan = &sim->plan,
-                                         .coordinator = COORDINATOR,
+                                         .coordinator = SIM_COORDINATOR,
                                          .last = true};
     sim_reader_start(&sim->last, &options, sim_node_create(sim->world, "last-look"));
     uint64_t until_ns = sim->world->now_ns + QUIET_NS;
@@ -398,6 +114,9 @@ static void run_last_look(struct sim *sim)
     if (sim->world->broken[0] != '\0') {
         return;
     }
+    if (sim->last.lost) {
+        return; /* All was done, and later a server found its data damaged. */
+    }
     if (!sim->last.looked) {
         sim_break(sim->world, "the last look was never answered");
         return;
@@ -405,19 +124,24 @@ static void run_last_look(struct sim *sim)
     sim_ledger_close(sim->ledger, sim->last.values);
 }
 
+static bool knows_lost(const struct sim_server *server)
+{
+    struct ps_server_view view;
+    bool member = sim_server_view(server, &view) && view.joined; /* Else it waits to become one. */
+    return !member || view.lost.status != PS_OK;
+}
+
 static void check_servers_lost(struct sim *sim)
 {
     uint64_t until_ns = sim->world->now_ns + QUIET_NS;
     for (uint32_t i = 0; i < sim->plan.n_servers; i++) {
-        struct ps_server_view view = {0};
-        ps_server_view(sim->servers[i].server, &view);
-        while (going_on(sim, until_ns) && view.lost.status == PS_OK) {
+        const struct sim_server *server = &sim->servers[i];
+        while (going_on(sim, until_ns) && !knows_lost(server)) {
             step(sim);
-            ps_server_view(sim->servers[i].server, &view);
         }
-        if (view.lost.status == PS_OK) {
+        if (!knows_lost(server)) {
             sim_break(sim->world, "%s does not know that the cluster is lost",
-                      sim->servers[i].node->name);
+                      sim_server_node(server)->name);
         }
     }
 }
@@ -427,7 +151,7 @@ static void check_servers_lost(struct sim *sim)
 static bool clients_gone(const struct sim *sim)
 {
     bool all = !sim->plan.reader || sim->reader.gone;
-    for (uint32_t i = 0; i < sim->plan.n_workers; i++) {
+    for (uint32_t i = 0; i < sim->n_workers; i++) {
         all = all && sim->workers[i].gone;
     }
     return all;
@@ -435,7 +159,7 @@ static bool clients_gone(const struct sim *sim)
 
 static void stop_clients(struct sim *sim)
 {
-    for (uint32_t i = 0; i < sim->plan.n_workers; i++) {
+    for (uint32_t i = 0; i < sim->n_workers; i++) {
         if (sim->workers[i].node->crashed) {
             sim_net_bury(sim->net, sim->workers[i].node);
         }
@@ -448,7 +172,7 @@ static void stop_clients(struct sim *sim)
     while (going_on(sim, until_ns) && !clients_gone(sim)) {
         step(sim);
     }
-    for (uint32_t i = 0; i < sim->plan.n_workers; i++) {
+    for (uint32_t i = 0; i < sim->n_workers; i++) {
         if (!sim->workers[i].gone) {
             sim_break(sim->world, "%s does not let itself be closed", sim->workers[i].node->name);
         }
@@ -462,20 +186,20 @@ static void stop_servers(struct sim *sim)
 {
     bool all = false;
     for (uint32_t i = sim->plan.n_servers; i > 0; i--) { /* The coordinator last to begin. */
-        struct sim_server *server = &sim->servers[i - 1];
-        server->stop.run = run_server_stop;
-        ps_exec_post(&server->main.base, &server->stop);
+        sim_server_stop(&sim->servers[i - 1]);
     }
     uint64_t until_ns = sim->world->now_ns + STOP_NS;
     while (going_on(sim, until_ns) && !all) {
         step(sim);
         all = true;
         for (uint32_t i = 0; i < sim->plan.n_servers; i++) {
-            all = all && sim->servers[i].stopped;
+            all = all && sim_server_stopped(&sim->servers[i]);
         }
     }
-    if (!all) {
-        sim_break(sim->world, "a server does not let itself be stopped");
+    for (uint32_t i = 0; i < sim->plan.n_servers; i++) {
+        if (!sim_server_stopped(&sim->servers[i])) {
+            sim_break(sim->world, "server %u does not let itself be stopped", i);
+        }
     }
 }
 
@@ -488,17 +212,17 @@ static void tear_down(struct sim *sim)
     if (sim->world->broken[0] != '\0') {
         return;
     }
-    for (uint32_t i = 0; i < sim->plan.n_workers; i++) {
+    for (uint32_t i = 0; i < sim->n_workers; i++) {
         (void)sim_worker_finish(&sim->workers[i]);
     }
     if (sim->plan.reader) {
         (void)sim_reader_finish(&sim->reader);
     }
-    if (!sim->plan.lost) {
+    if (!sim->lost) {
         (void)sim_reader_finish(&sim->last);
     }
     for (uint32_t i = 0; i < sim->plan.n_servers; i++) {
-        finish_server(sim, &sim->servers[i]);
+        sim_server_finish(&sim->servers[i]);
     }
     if (sim->world->broken[0] == '\0' && sim_net_destroy(sim->net)) {
         sim->net = NULL;
@@ -509,8 +233,11 @@ static void tear_down(struct sim *sim)
 static const char *missed(const struct sim *sim)
 {
     bool bounded = sim->plan.consistency.mode != PS_CONSISTENCY_ASP;
-    if (sim->plan.lost) {
+    if (sim->lost) {
         return NULL; /* It met the end of a server. */
+    }
+    if (sim->plan.durable) {
+        return sim->n_crashed == 0 ? "no server crashed" : NULL;
     }
     if (bounded && sim->n_parked == 0) {
         return "no pull was parked";
@@ -524,10 +251,10 @@ static const char *missed(const struct sim *sim)
 void sim_run(struct sim *sim)
 {
     run_trouble(sim);
-    heal(sim);
+    sim_heal(sim);
     run_quiet(sim);
     if (sim->world->broken[0] == '\0') {
-        if (sim->plan.lost) {
+        if (sim->lost) {
             check_servers_lost(sim);
         } else {
             run_last_look(sim);
@@ -542,33 +269,110 @@ void sim_run(struct sim *sim)
 
 /* ---- Begin and end ------------------------------------------------------------------------- */
 
+void sim_start_worker(struct sim *sim, uint32_t index, uint64_t start_ns)
+{
+    PS_ASSERT(sim->n_workers < SIM_WORKERS_ALL);
+    char name[24];
+    uint32_t number = sim->n_workers++;
+    if (number < sim->plan.n_workers) {
+        (void)snprintf(name, sizeof(name), "worker-%u", index);
+    } else {
+        (void)snprintf(name, sizeof(name), "worker-%u.%u", index, number);
+        sim->n_restarting--;
+    }
+    struct sim_worker_options options = {
+        .net = sim->net,
+        .ledger = sim->ledger,
+        .watch = &sim->watch,
+        .plan = &sim->plan,
+        .coordinator = SIM_COORDINATOR,
+        .index = index,
+        .start_ns = start_ns,
+        .may_leave = sim_may_leave,
+        .arg = sim,
+    };
+    sim->present[index] = number;
+    sim_worker_start(&sim->workers[number], &options, sim_node_create(sim->world, name));
+}
+
 static void start_clients(struct sim *sim)
 {
     struct sim_world *world = sim->world;
     for (uint32_t i = 0; i < sim->plan.n_workers; i++) {
-        char name[24];
-        (void)snprintf(name, sizeof(name), "worker-%u", i);
-        struct sim_worker_options options = {
-            .net = sim->net,
-            .ledger = sim->ledger,
-            .plan = &sim->plan,
-            .coordinator = COORDINATOR,
-            .index = i,
-            .start_ns = sim_below(world, 400) * SIM_MS,
-            .may_leave = may_leave,
-            .arg = sim,
-        };
-        sim_worker_start(&sim->workers[i], &options, sim_node_create(world, name));
+        sim_start_worker(sim, i, sim_below(world, 400) * SIM_MS);
     }
     if (sim->plan.reader) {
         struct sim_reader_options options = {
             .net = sim->net,
             .ledger = sim->ledger,
+            .watch = &sim->watch,
             .plan = &sim->plan,
-            .coordinator = COORDINATOR,
+            .coordinator = SIM_COORDINATOR,
             .start_ns = sim_below(world, 1000) * SIM_MS,
         };
         sim_reader_start(&sim->reader, &options, sim_node_create(world, "reader"));
+    }
+}
+
+/* ---- Where processes die by themselves ------------------------------------------------------ */
+
+static struct sim_server *server_on(struct sim *sim, const struct sim_node *node)
+{
+    for (uint32_t i = 0; i < sim->plan.n_servers && node != NULL; i++) {
+        struct sim_server *server = &sim->servers[i];
+        if (server->life != NULL && server->life->node == node) {
+            return server;
+        }
+    }
+    return NULL;
+}
+
+static void die_in_disk(void *arg, struct sim_node *node)
+{
+    struct sim_server *server = server_on(arg, node);
+    if (server != NULL) {
+        sim_server_crash(server, server->power, true, server->down_ns);
+    }
+}
+
+#ifdef PS_PLANT
+static void met_failpoint(void *arg, const char *name)
+{
+    struct sim *sim = arg;
+    struct sim_server *server = server_on(sim, sim->world->at);
+    if (server != NULL) {
+        sim_server_failpoint(server, name);
+    }
+}
+#endif
+
+static void listen_to_failpoints(struct sim *sim)
+{
+#ifdef PS_PLANT
+    sim->hook = (struct ps_failpoint_hook){.met = met_failpoint, .arg = sim};
+    ps_failpoint_hook(&sim->hook);
+#else
+    (void)sim;
+#endif
+}
+
+static void start_servers(struct sim *sim)
+{
+    bool shared = sim->plan.shared_snapshots;
+    for (uint32_t i = 0; i < sim->plan.n_servers; i++) {
+        sim_disk_init(&sim->disks[i], sim->world);
+        sim->disks[i].crash = die_in_disk;
+        sim->disks[i].arg = sim;
+    }
+    for (uint32_t i = 0; i < sim->plan.n_servers; i++) {
+        sim_server_init(&sim->servers[i],
+                        &(struct sim_server_options){.world = sim->world,
+                                                     .net = sim->net,
+                                                     .plan = &sim->plan,
+                                                     .disk = &sim->disks[shared ? 0 : i],
+                                                     .index = i,
+                                                     .plant = sim->options.plant});
+        sim_server_start(&sim->servers[i]);
     }
 }
 
@@ -582,22 +386,11 @@ struct sim *sim_create(const struct sim_options *options)
     sim->world->verbose = options->verbose;
     sim->net = sim_net_create(sim->world);
     sim->ledger = sim_ledger_create(sim->world, &sim->plan);
-    sim_disk_init(&sim->disk, sim->world);
-    sim_watch_start(&sim->watch, sim->world, sim->net);
-    for (uint32_t i = 0; i < sim->plan.n_servers; i++) {
-        start_server(sim, i);
-    }
+    sim_watch_start(&sim->watch, sim->world, sim->net, sim->ledger);
+    listen_to_failpoints(sim);
+    start_servers(sim);
     start_clients(sim);
-    for (uint32_t i = 0; i < sim->plan.n_mishaps; i++) {
-        struct sim_trouble *trouble = &sim->troubles[i];
-        trouble->sim = sim;
-        trouble->mishap = &sim->plan.mishaps[i];
-        trouble->worker = trouble->mishap->worker;
-        sim_event_init(&trouble->begin, NULL, begin_trouble);
-        sim_event_init(&trouble->end, NULL, end_trouble);
-    }
-    sim_event_init(&sim->tick, NULL, run_tick);
-    sim_event_start(sim->world, &sim->tick, LOOK_NS);
+    sim_trouble_start(sim);
     return sim;
 }
 
@@ -613,7 +406,7 @@ const char *sim_broken_promise(const struct sim *sim)
 
 void sim_print(const struct sim *sim)
 {
-    for (uint32_t i = 0; i < sim->plan.n_workers; i++) {
+    for (uint32_t i = 0; i < sim->n_workers; i++) {
         const struct sim_worker *worker = &sim->workers[i];
         const struct ps_view *view = &worker->view;
         (void)fprintf(stderr,
@@ -635,10 +428,15 @@ void sim_destroy(struct sim *sim)
     if (sim == NULL) {
         return;
     }
+#ifdef PS_PLANT
+    ps_failpoint_hook(NULL);
+#endif
     if (sim->world->broken[0] == '\0') {
         sim_world_destroy(sim->world);
         sim_ledger_destroy(sim->ledger);
-        sim_disk_deinit(&sim->disk);
+        for (uint32_t i = 0; i < sim->plan.n_servers; i++) {
+            sim_disk_deinit(&sim->disks[i]);
+        }
         ps_mem_free(sim);
     }
 }

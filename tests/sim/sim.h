@@ -12,11 +12,14 @@
  * come to its end within a bounded virtual time; and the tearing down, after which nothing may be
  * left: no call, no stream, no mail, no byte of memory.
  */
-#include "server.h"
+#include "base/failpoint.h"
 #include "sim/sim_disk.h"
 #include "sim/sim_reader.h"
+#include "sim/sim_server.h"
 #include "sim/sim_watch.h"
 #include "sim/sim_worker.h"
+
+#define SIM_WORKERS_ALL 16u
 
 struct sim_options {
     uint64_t seed;
@@ -25,24 +28,15 @@ struct sim_options {
     bool verbose;        /* Print the trace as it happens. */
 };
 
-struct sim_server {
-    struct sim_node *node;
-    struct sim_exec main;
-    struct sim_exec lanes[3];
-    struct ps_mem mem;
-    struct ps_metrics metrics;
-    struct ps_server *server;
-    struct ps_mail stop;
-    bool stopped;
-};
-
 struct sim_trouble {
     struct sim_event begin;
     struct sim_event end;
     struct sim *sim;
     const struct sim_mishap *mishap;
-    uint32_t worker; /* Whom it strikes. */
-    uint64_t lease;  /* That it held then. */
+    uint32_t worker;           /* Whom it strikes, */
+    struct sim_worker *struck; /*   the process that it is then. */
+    struct sim_node *node;     /* Of the server then. */
+    uint64_t lease;            /* That the worker held. */
     uint64_t began_ns;
     bool armed; /* `begin` was started. */
 };
@@ -54,10 +48,13 @@ struct sim {
     struct sim_net *net;
     struct sim_ledger *ledger;
     struct sim_watch watch;
-    struct sim_disk disk;
+    struct sim_disk disks[SIM_SERVERS_MAX]; /* Or the first for all. */
     struct sim_server servers[SIM_SERVERS_MAX];
-    struct sim_worker workers[SIM_WORKERS_MAX];
-    struct sim_reader reader; /* Looks on. */
+    struct sim_worker workers[SIM_WORKERS_ALL]; /* Processes. */
+    uint32_t n_workers;
+    uint32_t present[SIM_WORKERS_MAX]; /* Process that is the plan's worker now. */
+    uint32_t n_restarting;             /* Workers that crashed and will be back. */
+    struct sim_reader reader;          /* Looks on. */
     struct sim_reader last;
     struct sim_trouble troubles[SIM_MISHAPS_MAX];
     struct sim_event tick; /* Looks whether a mishap is due. */
@@ -66,9 +63,17 @@ struct sim {
     /* What the run has met: a seed that met too little proves nothing. */
     uint64_t n_parked;
     uint64_t n_expired;
+    uint64_t n_crashed; /* Servers. */
+    bool lost;          /* It ended so, and might. */
     const char *missed;
+#ifdef PS_PLANT
+    struct ps_failpoint_hook hook;
+#endif
     uint64_t end_ns;
 };
+
+/** A process for the plan's worker `index`. */
+void sim_start_worker(struct sim *sim, uint32_t index, uint64_t start_ns);
 
 struct sim *sim_create(const struct sim_options *options);
 void sim_run(struct sim *sim);

@@ -310,6 +310,12 @@ static void arrive(struct sim_copy *copy)
         reply(copy, PS_ERR_UNAVAIL, NULL, "nobody listens there");
         return;
     }
+    if (copy->server != listener->node) { /* Who listens now began after it was sent. */
+        copy->server = listener->node;
+        copy->travel.node = listener->node;
+        sim_event_start(net->world, &copy->travel, 0);
+        return;
+    }
     const struct ps_method *method = sim_net_method(listener, rpc->method, true);
     if (method == NULL) {
         reply(copy, PS_ERR_UNSUPPORTED, NULL, "no such method");
@@ -335,7 +341,8 @@ static void depart_reply(struct sim_copy *copy)
         sim_net_leave(net);
         copy->load = NULL;
     }
-    if (!copy->original || rpc->answered) {
+    bool dead = copy->server != NULL && copy->server->crashed;
+    if (!copy->original || rpc->answered || dead) {
         copy_free(copy);
     } else if (!home && sim_chance(net->world, net->faults.lost_pm)) {
         lose(rpc, copy->server, "reply lost");
@@ -473,6 +480,30 @@ void sim_calls_reset(struct sim_net *net, const struct sim_node *a, const struct
         if (rpc->request != NULL && (forth || back)) {
             net->counts.n_resets++;
             end_early(rpc, sim_below(net->world, SIM_MS));
+        }
+    }
+}
+
+void sim_calls_orphan(struct sim_net *net, struct sim_node *server, bool soon)
+{
+    struct sim_world *world = net->world;
+    ps_list_for_each_safe (at, next, &net->copies) {
+        struct sim_copy *copy = PS_CONTAINER_OF(at, struct sim_copy, entry);
+        if (copy->server != server || copy->stage == COPY_REPLY_ARRIVES) {
+            continue;
+        }
+        if (copy->original) {
+            end_early(copy->rpc,
+                      soon ? sim_below(world, SIM_MS) : SIM_S + sim_below(world, 2 * SIM_S));
+        }
+        if (copy->stage == COPY_ARRIVES && copy->original) {
+            copy_free(copy);
+        } else if (copy->stage == COPY_ARRIVES) {
+            uint64_t at_ns = copy->travel.at_ns;
+            copy->server = NULL;
+            copy->travel.node = NULL;
+            sim_event_start(world, &copy->travel,
+                            at_ns > world->now_ns ? at_ns - world->now_ns : 0);
         }
     }
 }

@@ -14,8 +14,12 @@ static uint64_t local_ns(const struct sim_exec *exec)
 }
 
 /* How long a thread that has work waits for its processor. */
-static uint64_t wait_ns(struct sim_world *world)
+static uint64_t wait_ns(const struct sim_exec *exec)
 {
+    struct sim_world *world = exec->world;
+    if (exec->lag_ns > 0) {
+        return sim_heavy_tail(world, exec->lag_ns);
+    }
     return sim_chance(world, 2) ? sim_below(world, 10 * SIM_MS) : sim_below(world, 20 * SIM_US);
 }
 
@@ -24,13 +28,17 @@ static void schedule(struct sim_exec *exec)
     struct sim_world *world = exec->world;
     uint64_t now_ns = world->now_ns;
     uint64_t at_ns = UINT64_MAX;
+    bool waits = exec->lag_ns > 0 && exec->first != NULL && exec->first->next != NULL;
+    if (waits && sim_event_pending(&exec->step)) {
+        return; /* For the disk; more mail makes it no faster. */
+    }
     if (exec->first != NULL) {
-        at_ns = now_ns + wait_ns(world);
+        at_ns = now_ns + wait_ns(exec);
     } else if (ps_timers_next_ms(&exec->timers) != UINT64_MAX) {
         uint64_t due_ns = ps_timers_next_ms(&exec->timers) * SIM_MS;
         uint64_t offset_ns = exec->node->clock_offset_ns;
         at_ns = due_ns > now_ns + offset_ns ? due_ns - offset_ns : now_ns;
-        at_ns += wait_ns(world);
+        at_ns += wait_ns(exec);
     }
     if (at_ns == UINT64_MAX) {
         sim_event_stop(world, &exec->step);

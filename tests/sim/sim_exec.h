@@ -19,6 +19,7 @@ struct sim_exec {
     struct ps_mail *first; /* FIFO. */
     struct ps_mail **last;
     struct sim_event step;
+    uint64_t lag_ns; /* Usual wait before each step, with a heavy tail: it waits for a disk. */
     uint64_t n_posted;
     uint64_t n_run; /* Mail. */
     bool stopped;   /* Posting is a mistake from now on. */

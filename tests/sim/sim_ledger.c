@@ -124,6 +124,7 @@ void sim_ledger_try(struct sim_ledger *ledger, uint32_t unit, uint64_t step)
 {
     struct sim_unit *at = &ledger->units[unit];
     bool known = false;
+    at->tried = true;
     for (uint32_t i = 0; i < at->n_tries; i++) {
         known = known || at->tries[i] == step;
     }
@@ -146,7 +147,8 @@ static bool empty(const struct sim_ledger *ledger, uint32_t unit)
 static void check_bound(struct sim_ledger *ledger, const struct sim_look *look,
                         const struct sim_ack *ack)
 {
-    if (ack->step < look->need && !holds(look, ack->unit) && !empty(ledger, ack->unit)) {
+    if (ack->step < look->need && !holds(look, ack->unit) && !empty(ledger, ack->unit) &&
+        !ledger->damaged) {
         const struct sim_world *world = ledger->world;
         sim_break(ledger->world,
                   "staleness: the pull of %s for step %" PRIu64 " (need: all steps below %" PRIu64
@@ -173,6 +175,53 @@ void sim_ledger_ack(struct sim_ledger *ledger, uint32_t unit, uint32_t who, uint
     for (uint32_t i = 0; i < ledger->n_looks; i++) {
         check_bound(ledger, &ledger->looks[i], ack);
     }
+}
+
+void sim_ledger_lent_done(struct sim_ledger *ledger, uint32_t unit, uint32_t who)
+{
+    struct sim_unit *at = &ledger->units[unit];
+    if (at->acked || empty(ledger, unit)) {
+        return;
+    }
+    if (ledger->n_back == 0 || !at->void_acked) {
+        if (!aggregated(ledger)) {
+            sim_break(ledger->world,
+                      "%s was lent a lease whose unit %u is done, which nobody was told",
+                      ledger->world->nodes[who]->name, unit);
+        }
+        return;
+    }
+    if (aggregated(ledger) && at->tried) {
+        return; /* In which step is found out in the end. */
+    }
+    at->acked = true; /* The cut has it. */
+    at->acked_ns = ledger->world->now_ns;
+    ledger->n_acked++;
+}
+
+void sim_ledger_back(struct sim_ledger *ledger, uint64_t taken_ns)
+{
+    ledger->n_back++;
+    ledger->damaged = false;
+    ledger->n_looks = 0;
+    ledger->n_acked = 0;
+    for (uint32_t i = 0; i < ledger->n_units; i++) {
+        struct sim_unit *at = &ledger->units[i];
+        at->void_acked = at->void_acked || at->acked;
+        at->acked = at->acked && at->acked_ns < taken_ns;
+        at->tried = false;
+        at->value = 0.0f;
+        memset(at->seen_ns, 0, sizeof(at->seen_ns));
+        ledger->n_acked += at->acked;
+    }
+    uint32_t n_acks = 0;
+    for (uint32_t i = 0; i < ledger->n_acks; i++) {
+        if (ledger->acks[i].at_ns < taken_ns) {
+            ledger->acks[n_acks++] = ledger->acks[i];
+        }
+    }
+    ledger->n_acks = n_acks;
+    sim_trace(ledger->world, NULL, "back to the cut", "at, units", taken_ns, ledger->n_acked);
 }
 
 /* ---- Judging a pull ------------------------------------------------------------------------ */
@@ -221,7 +270,9 @@ static bool judge_cell(struct sim_ledger *ledger, const struct sim_look *look, u
     if (value == 0.0f) {
         bool seen = at->seen_ns[b] != 0 && at->seen_ns[b] < look->began_ns;
         bool acked = at->acked && at->acked_ns < look->began_ns && at->n_rows > 0;
-        if (seen || acked) {
+        if (ledger->damaged) {
+            at->seen_ns[b] = 0;
+        } else if (seen || acked) {
             sim_break(world, "%s: %s pulled at %" PRIu64 " us without unit %u in block %u, %s",
                       seen ? "back in time" : "lost", who, look->began_ns / SIM_US, unit, b,
                       seen ? "which an earlier pull had" : "which was acknowledged before");
@@ -322,16 +373,30 @@ static void close_rows(struct sim_ledger *ledger)
     }
 }
 
+/* Finished before the cut to which the job went back, and never lent again. */
+static void close_void(struct sim_ledger *ledger, const float *values)
+{
+    for (uint32_t i = 0; i < ledger->n_units && ledger->n_back > 0; i++) {
+        struct sim_unit *unit = &ledger->units[i];
+        bool there = values[front(&ledger->blocks[0], i)] != 0.0f || unit->n_rows == 0;
+        bool again = aggregated(ledger) && unit->tried; /* Perhaps in another step. */
+        unit->acked = unit->acked || (unit->void_acked && there && !again);
+    }
+}
+
 void sim_ledger_close(struct sim_ledger *ledger, const float *values)
 {
+    close_void(ledger, values);
     if (aggregated(ledger)) {
         sim_average_close(ledger);
     }
-    for (uint32_t i = 0; i < ledger->n_units; i++) {
-        const struct sim_unit *unit = &ledger->units[i];
-        bool there = values[front(&ledger->blocks[0], i)] != 0.0f;
+    for (uint32_t i = 0; i < ledger->n_units * ledger->n_blocks; i++) {
+        uint32_t b = i / ledger->n_units;
+        const struct sim_unit *unit = &ledger->units[i % ledger->n_units];
+        bool there = values[front(&ledger->blocks[b], i % ledger->n_units)] != 0.0f;
         if (there != (unit->known && unit->n_rows > 0)) {
-            sim_break(ledger->world, "at the end unit %u is %s", i, there ? "there" : "missing");
+            sim_break(ledger->world, "at the end unit %u is %s in block %u", i % ledger->n_units,
+                      there ? "there" : "missing", b);
         }
     }
     close_rows(ledger);

@@ -19,6 +19,9 @@
  * With aggregation a push adds G = 60, and the average over the k units of a step turns that into
  * 60 n / N: what counts then is the value, which names N, and must be the same in all blocks.
  *
+ * When acknowledged bytes were destroyed (`damaged`), pulls may lack them until somebody notices;
+ * in the end the job has gone back to a cut, or is lost, or nothing is missing.
+ *
  * It uses nothing of the code under test: only the workers' calls and the numbers in their buffers.
  */
 #include <stdbool.h>
@@ -68,10 +71,12 @@ struct sim_unit {
     uint32_t epoch;
     bool known;        /* Some worker held it: rows and epoch are set. */
     bool acked;        /* Applied, as far as a worker was told. */
+    bool void_acked;   /* In an earlier generation; perhaps the cut has it. */
     uint64_t acked_ns; /* First time. */
     uint64_t acked_step;
     uint64_t tries[SIM_TRIES_MAX]; /* Steps at which pushes of it began. */
     uint32_t n_tries;
+    bool tried;                       /* In this generation. */
     float value;                      /* As first seen; 0: not seen. */
     uint64_t seen_ns[SIM_BLOCKS_MAX]; /* First look that showed it, ended; 0: none. */
 };
@@ -88,6 +93,8 @@ struct sim_ledger {
     uint32_t n_rows;     /* 0: no sparse table. */
     uint64_t row_keys[SIM_ROWS_MAX];
     uint32_t n_acked; /* Units. */
+    uint32_t n_back;  /* The job went back to a cut so often. */
+    bool damaged;     /* Acknowledged bytes were destroyed; until the job goes back or ends. */
     bool early;       /* A pull came with a min clock below its bound: `early_look`. */
     struct sim_look early_look;
     uint32_t n_looks;
@@ -118,6 +125,15 @@ void sim_ledger_known(struct sim_ledger *ledger, uint32_t unit, uint32_t epoch, 
 void sim_ledger_try(struct sim_ledger *ledger, uint32_t unit, uint64_t step);
 /** It was acknowledged (aggregated: known to be in its step's list) at `step` of node `who`. */
 void sim_ledger_ack(struct sim_ledger *ledger, uint32_t unit, uint32_t who, uint64_t step);
+
+/** A worker was lent its lease from the next unit on: this one was done, by whoever. */
+void sim_ledger_lent_done(struct sim_ledger *ledger, uint32_t unit, uint32_t who);
+
+/**
+ * The job went back to a cut of which the first server heard at `taken_ns`: what was acknowledged
+ * before is in it, all else is void until somebody shows it again.
+ */
+void sim_ledger_back(struct sim_ledger *ledger, uint64_t taken_ns);
 
 /** A pull begins. */
 struct sim_look sim_ledger_begin(const struct sim_ledger *ledger, uint32_t who, uint64_t step);

@@ -101,7 +101,7 @@ static enum ps_status listener_open(struct ps_transport *transport,
 {
     struct sim_port *port = sim_port_of(transport);
     struct sim_net *net = port->net;
-    if (sim_net_listener(net, service->address) != NULL) {
+    if (sim_net_listener(net, service->address) != NULL && !port->node->crashed) {
         return ps_fail(err, PS_ERR_EXISTS, "cannot listen on %s: address in use", service->address);
     }
     struct sim_listener *listener = ps_mem_alloc(NULL, PS_MEM_OTHER, sizeof(*listener));
@@ -122,7 +122,9 @@ static enum ps_status listener_open(struct ps_transport *transport,
     } else {
         (void)snprintf(listener->address, sizeof(listener->address), "%s", service->address);
     }
-    ps_list_append(&net->listeners, &listener->entry);
+    if (!port->node->crashed) { /* It died a moment ago: nobody finds it. */
+        ps_list_append(&net->listeners, &listener->entry);
+    }
     net->n_open++;
     *ret = &listener->base;
     return PS_OK;
@@ -245,6 +247,13 @@ void sim_net_crash(struct sim_net *net, struct sim_node *node, bool soon)
     node->crashed = true;
     net->rst[node->number] = soon;
     sim_streams_reset(net, node, NULL, !soon);
+    sim_calls_orphan(net, node, soon);
+    ps_list_for_each_safe (at, next, &net->listeners) {
+        struct sim_listener *listener = PS_CONTAINER_OF(at, struct sim_listener, entry);
+        if (listener->node == node) {
+            ps_list_remove(at);
+        }
+    }
 }
 
 void sim_net_bury(struct sim_net *net, struct sim_node *node)

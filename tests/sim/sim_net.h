@@ -51,7 +51,10 @@ void sim_net_cut(struct sim_net *net, const struct sim_node *from, const struct 
                  bool cut);
 /** Every stream between the two breaks, calls under way get a reset. */
 void sim_net_reset(struct sim_net *net, const struct sim_node *a, const struct sim_node *b);
-/** The process dies: it does nothing any more; peers hear of it soon (its kernel lives) or late. */
+/**
+ * The process dies: it does nothing any more, and its addresses are free. Peers hear of it soon
+ * (its kernel lives) or late. May be called while it runs: what it still does reaches nobody.
+ */
 void sim_net_crash(struct sim_net *net, struct sim_node *node, bool soon);
 /** For tearing down: let a crashed process run on, cut off from everything, so that it can free. */
 void sim_net_bury(struct sim_net *net, struct sim_node *node);
@@ -66,11 +69,12 @@ struct sim_reply {
     const struct sim_node *caller;
     const struct sim_node *server;
     const char *method;
-    uint64_t began_ns; /* When the request was started. */
+    uint64_t began_ns; /* When the request was started; of a stream's message: when it came. */
     const struct ps_msg *msg;
 };
 
-/** Called with every reply just before `done`. NULL: nobody listens. */
+/** Called with every reply just before `done`, and with every message of a stream from the server.
+ * NULL: nobody listens. */
 void sim_net_tap(struct sim_net *net, void (*tap)(void *arg, const struct sim_reply *reply),
                  void *arg);
 

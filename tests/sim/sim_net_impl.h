@@ -84,6 +84,8 @@ void sim_call_finish(struct ps_call *base, enum ps_status status, const struct p
                      const char *reason);
 void sim_calls_abandon(struct sim_listener *listener);
 void sim_calls_reset(struct sim_net *net, const struct sim_node *a, const struct sim_node *b);
+/** The server died: what was on its way to it finds whoever comes after it, or nobody. */
+void sim_calls_orphan(struct sim_net *net, struct sim_node *server, bool soon);
 void sim_calls_drop(struct sim_net *net);
 
 /* sim_stream.c */

@@ -161,7 +161,7 @@ static void draw_mishaps(struct sim_plan *plan, struct ps_rng *rng)
     struct sim_mishap *first = add_mishap(plan, rng, dies ? SIM_WORKER_CRASHES : SIM_WORKER_PAUSES);
     first->after_units = (uint32_t)between(rng, 1, 1 + sim_plan_real_units(plan) / 3);
     first->lasts_ns = silence_ns + plan->grace_ms * SIM_MS + between(rng, 2, 5) * SIM_S;
-    uint64_t n_more = ps_rng_below(rng, SIM_MISHAPS_MAX - 1);
+    uint64_t n_more = ps_rng_below(rng, SIM_MISHAPS_OLD - 1);
     for (uint64_t i = 0; i < n_more; i++) {
         enum sim_mishap_kind kind = (enum sim_mishap_kind)ps_rng_below(rng, SIM_SERVER_DIES);
         struct sim_mishap *mishap = add_mishap(plan, rng, kind);
@@ -178,7 +178,16 @@ static void draw_mishaps(struct sim_plan *plan, struct ps_rng *rng)
         case SIM_WORKER_CRASHES:
         case SIM_LINK_RESET:
         case SIM_SERVERS_RESET:
-        case SIM_SERVER_DIES: break;
+        case SIM_SERVER_DIES:
+        case SIM_SERVER_CRASHES:
+        case SIM_SERVER_AT_FAILPOINT:
+        case SIM_SERVER_IN_DISK:
+        case SIM_WORKER_RESTARTS:
+        case SIM_DISK_FULL:
+        case SIM_DISK_FAILS:
+        case SIM_DISK_ROTS:
+        case SIM_SERVER_CLOGGED:
+        case SIM_MISHAP_COUNT: break;
         }
     }
     plan->lost = one_in(rng, 40);
@@ -210,6 +219,7 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed)
     draw_faults(plan, &rng);
     draw_mishaps(plan, &rng);
     plan->sparse = !plan->consistency.aggregate && !one_in(&rng, 4);
+    sim_plan_draw_durable(plan);
 }
 
 /* ---- The cut of the data, by the words of proto/ps/v1/coordinator.proto ---------------------- */
@@ -274,20 +284,16 @@ uint32_t sim_plan_unit(const struct sim_plan *plan, const struct ps_lease *lease
     return number;
 }
 
-static const char *mishap_name(enum sim_mishap_kind kind)
-{
-    switch (kind) {
-    case SIM_WORKER_CRASHES: return "worker-crashes";
-    case SIM_WORKER_PAUSES: return "worker-pauses";
-    case SIM_SERVER_PAUSES: return "server-pauses";
-    case SIM_LINK_CUT: return "link-cut";
-    case SIM_LINK_CUT_BOTH: return "link-cut-both";
-    case SIM_LINK_RESET: return "link-reset";
-    case SIM_SERVERS_RESET: return "servers-reset";
-    case SIM_SERVER_DIES: return "server-dies";
-    }
-    return "?";
-}
+static const char *const mishap_names[SIM_MISHAP_COUNT] = {
+    [SIM_WORKER_CRASHES] = "worker-crashes", [SIM_WORKER_PAUSES] = "worker-pauses",
+    [SIM_SERVER_PAUSES] = "server-pauses",   [SIM_LINK_CUT] = "link-cut",
+    [SIM_LINK_CUT_BOTH] = "link-cut-both",   [SIM_LINK_RESET] = "link-reset",
+    [SIM_SERVERS_RESET] = "servers-reset",   [SIM_SERVER_DIES] = "server-dies",
+    [SIM_SERVER_CRASHES] = "server-crashes", [SIM_SERVER_AT_FAILPOINT] = "failpoint",
+    [SIM_SERVER_IN_DISK] = "crash-in-disk",  [SIM_WORKER_RESTARTS] = "worker-restarts",
+    [SIM_DISK_FULL] = "disk-full",           [SIM_DISK_FAILS] = "disk-fails",
+    [SIM_DISK_ROTS] = "disk-rots",           [SIM_SERVER_CLOGGED] = "server-clogged",
+};
 
 void sim_plan_print(const struct sim_plan *plan)
 {
@@ -310,9 +316,23 @@ void sim_plan_print(const struct sim_plan *plan)
         faults->reset_pm, faults->held_pm, faults->stream_life_ns / SIM_S, plan->heal_ns / SIM_S);
     for (uint32_t i = 0; i < plan->n_mishaps; i++) {
         const struct sim_mishap *mishap = &plan->mishaps[i];
-        (void)fprintf(stderr, " %s(w%u s%u %" PRIu64 " ms)@%u", mishap_name(mishap->kind),
-                      mishap->worker, mishap->server, mishap->lasts_ns / SIM_MS,
-                      mishap->after_units);
+        bool there = mishap->kind == SIM_SERVER_AT_FAILPOINT;
+        (void)fprintf(stderr, " %s%s%s(w%u s%u %" PRIu64 " ms %u%s)@%u", mishap_names[mishap->kind],
+                      there ? ":" : "", there ? sim_failpoints[mishap->failpoint] : "",
+                      mishap->worker, mishap->server, mishap->lasts_ns / SIM_MS, mishap->nth,
+                      mishap->power ? " power" : "", mishap->after_units);
+    }
+    if (plan->durable) {
+        (void)fprintf(stderr,
+                      "\n  durability %u%s%s%s, snapshots %s every %u ms keep %u, waits %u ms, log "
+                      "%" PRIu64 " in %" PRIu64 ", lag %" PRIu64 " us",
+                      plan->durability, plan->damage ? " damaged" : "", plan->lost ? " lost" : "",
+                      plan->moves ? " moves" : "",
+                      !plan->snapshots         ? "none"
+                      : plan->shared_snapshots ? "shared"
+                                               : "own",
+                      plan->snapshot_every_ms, plan->snapshot_keep, plan->wait_ms, plan->log_bytes,
+                      plan->log_segment_bytes, plan->log_lag_ns / SIM_US);
     }
     (void)fprintf(stderr, "\n");
 }

@@ -16,7 +16,8 @@
 #define SIM_SERVERS_MAX 3u
 #define SIM_WORKERS_MAX 5u
 #define SIM_TABLES_MAX  16u
-#define SIM_MISHAPS_MAX 8u
+#define SIM_MISHAPS_MAX 24u
+#define SIM_MISHAPS_OLD 8u   /* Of plans in which nobody comes back. */
 #define SIM_UNITS_MAX   256u /* Of the whole job, all epochs. */
 #define SIM_PARTS_MAX   128u
 
@@ -28,7 +29,17 @@ enum sim_mishap_kind {
     SIM_LINK_CUT_BOTH,
     SIM_LINK_RESET,    /* Worker and server. */
     SIM_SERVERS_RESET, /* The streams of a server to the coordinator. */
-    SIM_SERVER_DIES    /* Pauses for longer than the cluster waits: the expected end is LOST. */
+    SIM_SERVER_DIES,   /* Pauses for longer than the cluster waits: the expected end is LOST. */
+    /* Below: only where what was acknowledged survives. */
+    SIM_SERVER_CRASHES,
+    SIM_SERVER_AT_FAILPOINT, /* Crashes there, the `nth` time. */
+    SIM_SERVER_IN_DISK,      /* Crashes in the middle of its `nth` operation of the disk. */
+    SIM_WORKER_RESTARTS,     /* Crashes, and a new process takes its place. */
+    SIM_DISK_FULL,
+    SIM_DISK_FAILS, /* One write or sync, or some. */
+    SIM_DISK_ROTS,  /* Or a sector goes astray. The machine loses its power, so that it is seen. */
+    SIM_SERVER_CLOGGED, /* No message reaches it or leaves it. */
+    SIM_MISHAP_COUNT
 };
 
 /** Happens `after_ns` after so many units have been acknowledged. */
@@ -39,7 +50,10 @@ struct sim_mishap {
     uint64_t lasts_ns;
     uint32_t worker;
     uint32_t server;
-    bool back; /* LINK_CUT: from the server to the worker. RESET, CRASHES: peers hear at once. */
+    bool back;  /* LINK_CUT: from the server to the worker. RESET, CRASHES: peers hear at once. */
+    bool power; /* The machine loses its power, else only the process ends. */
+    uint8_t failpoint; /* sim_failpoints. */
+    uint32_t nth;
 };
 
 /** How a worker asks for weights; as train/loop.c may. */
@@ -74,13 +88,31 @@ struct sim_plan {
     bool reader;     /* Somebody looks on while they train. */
     bool store_file; /* The coordinator's store is a file. */
     bool lost;       /* A server dies: the cluster must end as lost, everywhere. */
+    /* What outlives a process. */
+    bool durable;        /* Servers die and come back. */
+    bool damage;         /* Bytes that were acknowledged may be lost: the job may be lost too. */
+    uint32_t durability; /* enum ps_durability */
+    bool snapshots;
+    bool shared_snapshots; /* One disk for all servers; else each has its own. */
+    bool moves;            /* Who comes back has another address. */
+    uint32_t snapshot_every_ms;
+    uint32_t snapshot_keep;
+    uint32_t wait_ms;
+    uint64_t log_bytes;
+    uint64_t log_segment_bytes;
+    uint64_t log_lag_ns;
     struct sim_faults faults;
     struct sim_mishap mishaps[SIM_MISHAPS_MAX];
     uint32_t n_mishaps;
     uint64_t heal_ns; /* All trouble ends so long after the first acknowledgement. */
 };
 
+/** Where a server may die; NULL at the end. */
+extern const char *const sim_failpoints[];
+
 void sim_plan_draw(struct sim_plan *plan, uint64_t seed);
+/** Makes a plan one in which servers die and come back: two of three. In sim_plan_durable.c. */
+void sim_plan_draw_durable(struct sim_plan *plan);
 
 /** With the sparse one, which is the last. */
 static inline uint32_t sim_plan_tables(const struct sim_plan *plan)

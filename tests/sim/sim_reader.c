@@ -32,8 +32,12 @@ static bool op_fine(struct sim_reader *reader, const struct ps_op *op, const cha
     if (status == PS_OK || (reader->closing && status == PS_ERR_CANCELED)) {
         return status == PS_OK && !reader->closing;
     }
-    bool fault = status == PS_ERR_FENCED || status == PS_ERR_LOST;
-    if (!fault || reader->options.last) {
+    bool empty = status == PS_ERR_NOT_FOUND || status == PS_ERR_INVALID; /* Came back so. */
+    bool fault = status == PS_ERR_FENCED || status == PS_ERR_LOST ||
+                 (empty && reader->options.plan->damage && !reader->options.last);
+    bool may = status == PS_ERR_LOST && reader->options.plan->damage;
+    reader->lost = may;
+    if (!fault || (reader->options.last && !may)) {
         sim_break(reader->world, "%s: %s ended with '%s'", reader->node->name, what, op->err.text);
     }
     leave(reader);
@@ -47,7 +51,9 @@ static void look_again(struct sim_reader *reader)
 
 static void judge(struct sim_reader *reader, uint64_t min_clock)
 {
-    sim_ledger_judge(reader->options.ledger, &reader->look, reader->values, min_clock);
+    if (!sim_watch_void(reader->options.watch, reader->node)) {
+        sim_ledger_judge(reader->options.ledger, &reader->look, reader->values, min_clock);
+    }
     reader->looked = true;
     if (reader->options.last) {
         leave(reader);
@@ -85,6 +91,10 @@ static void scanned_all(struct sim_reader *reader)
 static void scanned(struct ps_op *op)
 {
     struct sim_reader *reader = op->arg;
+    if (op->err.status == PS_ERR_LATE && !reader->closing) {
+        look_again(reader); /* A server came back meanwhile, and orders its rows in another way. */
+        return;
+    }
     if (!op_fine(reader, op, "a scan")) {
         return;
     }

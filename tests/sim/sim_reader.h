@@ -11,6 +11,7 @@
 struct sim_reader_options {
     struct sim_net *net;
     struct sim_ledger *ledger;
+    const struct sim_watch *watch;
     const struct sim_plan *plan;
     const char *coordinator;
     uint64_t start_ns;
@@ -42,6 +43,7 @@ struct sim_reader {
     struct ps_mail stop;
     bool closing;
     bool gone;
+    bool lost;   /* The cluster is, where it may be. */
     bool looked; /* `values` are whole. */
 };
 

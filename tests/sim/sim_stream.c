@@ -267,6 +267,10 @@ static void run_deliver(struct sim_event *event)
     }
     sim_trace(net->world, end->node, "message", end->pair->method, end->peer->node->number,
               msg->n_bytes);
+    if (net->tap != NULL && is_client(end)) {
+        struct sim_reply heard = {end->node, end->peer->node, end->pair->method, now_ns, msg};
+        net->tap(net->tap_arg, &heard);
+    }
     sim_net_enter(net);
     end->events->message(end->arg, msg);
     sim_net_leave(net);
@@ -351,6 +355,11 @@ static void run_open(struct sim_event *event)
         } else {
             sim_event_start(net->world, &pair->open, 50 * SIM_MS);
         }
+        return;
+    }
+    if (pair->open.node != listener->node) { /* Who listens now began after it was opened. */
+        pair->open.node = listener->node;
+        sim_event_start(net->world, &pair->open, 0);
         return;
     }
     const struct ps_method *method = sim_net_method(listener, pair->method, false);
@@ -520,6 +529,11 @@ void sim_streams_reset(struct sim_net *net, const struct sim_node *a, const stru
             late ? SIM_S + sim_below(net->world, 2 * SIM_S) : sim_below(net->world, 5 * SIM_MS);
         if (pair->accepted) {
             break_pair(pair, after_ns, after_ns);
+        } else if (server != NULL && server->crashed &&
+                   sim_event_pending(&pair->open)) { /* Whoever listens when it arrives. */
+            pair->server.node = NULL;
+            pair->open.node = NULL;
+            sim_event_start(net->world, &pair->open, after_ns);
         }
     }
 }

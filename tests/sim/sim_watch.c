@@ -20,6 +20,18 @@ enum slot_field {
     SLOT_POSITION = 4
 };
 
+/* Of proto/ps/v1/coordinator.proto. */
+enum coordinator_field {
+    JOIN_REPLY_GENERATION = 5,
+    STATE_GENERATION = 2,
+    STATE_CUT = 17,
+    STATE_RESTORE = 18,
+    CUT_NUMBER = 1,
+    RESTORE_GENERATION = 1,
+    RESTORE_CUT_GENERATION = 2,
+    RESTORE_CUT = 3
+};
+
 #define STATUS_OK 0u
 
 /* ---- Heights ------------------------------------------------------------------------------- */
@@ -29,9 +41,12 @@ static void note(struct sim_heights *heights, uint64_t at_ns, uint64_t epoch, ui
     if (heights->n > 0) {
         uint32_t top = heights->n - 1;
         uint64_t top_epoch = heights->kept[top].epoch;
-        if (epoch < top_epoch || (epoch == top_epoch && value <= heights->kept[top].value)) {
+        uint64_t top_value = heights->kept[top].value;
+        if (epoch <= top_epoch && value <= top_value) {
             return;
         }
+        epoch = epoch > top_epoch ? epoch : top_epoch;
+        value = value > top_value ? value : top_value;
     }
     if (heights->n == SIM_WATCH_KEPT) {
         memmove(&heights->kept[0], &heights->kept[1],
@@ -50,8 +65,7 @@ static bool below(const struct sim_heights *heights, uint64_t before_ns, uint64_
 {
     for (uint32_t i = heights->n; i > 0; i--) {
         if (heights->kept[i - 1].at_ns < before_ns) {
-            uint64_t known = heights->kept[i - 1].epoch;
-            return epoch < known || (epoch == known && value < heights->kept[i - 1].value);
+            return epoch < heights->kept[i - 1].epoch || value < heights->kept[i - 1].value;
         }
     }
     return false;
@@ -97,7 +111,8 @@ static bool see_slot(struct sim_watch *watch, const struct sim_reply *reply,
         return false;
     }
     struct sim_heights *heights = &watch->slots[slot];
-    if (pull && below(heights, reply->began_ns, fields[SLOT_EPOCH], fields[SLOT_POSITION])) {
+    if (pull && !watch->ledger->damaged &&
+        below(heights, reply->began_ns, fields[SLOT_EPOCH], fields[SLOT_POSITION])) {
         sim_break(watch->world,
                   "%s was told epoch %" PRIu64 " position %" PRIu64 " of slot %" PRIu64
                   ", less than was known before it asked",
@@ -107,12 +122,123 @@ static bool see_slot(struct sim_watch *watch, const struct sim_reply *reply,
     return pull;
 }
 
+/* ---- Generations --------------------------------------------------------------------------- */
+
+bool sim_watch_void(const struct sim_watch *watch, const struct sim_node *node)
+{
+    return watch->joined_as[node->number] < watch->generation;
+}
+
+/* The first fields of a message that are numbers, by field number. */
+static void read_numbers(struct ps_cursor cursor, uint64_t *fields, uint32_t n_fields)
+{
+    uint32_t number;
+    uint64_t value;
+    struct ps_cursor bytes;
+    memset(fields, 0, n_fields * sizeof(*fields));
+    while (next_field(&cursor, &number, &value, &bytes)) {
+        if (number < n_fields) {
+            fields[number] = value;
+        }
+    }
+}
+
+static struct sim_cut_heard *find_cut(struct sim_watch *watch, uint64_t generation, uint64_t cut)
+{
+    for (uint32_t i = 0; i < SIM_WATCH_CUTS; i++) {
+        struct sim_cut_heard *at = &watch->cuts[i];
+        if (at->cut == cut && at->generation == generation && at->at_ns > 0) {
+            return at;
+        }
+    }
+    return NULL;
+}
+
+static void hear_cut(struct sim_watch *watch, uint64_t generation, uint64_t cut)
+{
+    if (cut > 0 && find_cut(watch, generation, cut) == NULL) {
+        watch->cuts[watch->n_cuts++ % SIM_WATCH_CUTS] =
+            (struct sim_cut_heard){generation, cut, watch->world->now_ns};
+        sim_trace(watch->world, NULL, "cut ordered", "generation, cut", generation, cut);
+    }
+}
+
+static void hear_restore(struct sim_watch *watch, const uint64_t *fields)
+{
+    uint64_t generation = fields[RESTORE_GENERATION];
+    if (generation <= watch->generation) {
+        return;
+    }
+    const struct sim_cut_heard *cut =
+        find_cut(watch, fields[RESTORE_CUT_GENERATION], fields[RESTORE_CUT]);
+    if (cut == NULL) {
+        sim_break(watch->world, "the job goes back to a cut that nobody was told to take");
+        return;
+    }
+    watch->generation = generation;
+    memset(watch->slots, 0, sizeof(watch->slots));
+    memset(watch->clocks, 0, sizeof(watch->clocks));
+    sim_ledger_back(watch->ledger, cut->at_ns);
+}
+
+static void see_state(struct sim_watch *watch, struct ps_cursor cursor)
+{
+    uint32_t number;
+    uint64_t value;
+    struct ps_cursor bytes;
+    uint64_t generation = 0;
+    uint64_t fields[RESTORE_CUT + 1];
+    while (next_field(&cursor, &number, &value, &bytes)) {
+        if (number == STATE_GENERATION) {
+            generation = value;
+        } else if (number == STATE_CUT) {
+            read_numbers(bytes, fields, PS_ARRAY_LEN(fields));
+            hear_cut(watch, generation, fields[CUT_NUMBER]);
+        } else if (number == STATE_RESTORE) {
+            read_numbers(bytes, fields, PS_ARRAY_LEN(fields));
+            hear_restore(watch, fields);
+        }
+    }
+}
+
+static void see_join(struct sim_watch *watch, const struct sim_reply *reply,
+                     struct ps_cursor cursor)
+{
+    uint64_t fields[JOIN_REPLY_GENERATION + 1];
+    read_numbers(cursor, fields, PS_ARRAY_LEN(fields));
+    uint64_t generation = fields[JOIN_REPLY_GENERATION];
+    watch->joined_as[reply->caller->number] = generation;
+    if (strncmp(reply->caller->name, "server", 6) == 0) {
+        return; /* Its order comes next. */
+    }
+    if (watch->generation == 0) {
+        watch->generation = generation;
+    } else if (generation > watch->generation) {
+        sim_break(watch->world, "%s joined generation %" PRIu64 ", for which no server has loaded",
+                  reply->caller->name, generation);
+    }
+}
+
+static bool see_coordinator(struct sim_watch *watch, const struct sim_reply *reply)
+{
+    struct ps_cursor cursor = ps_cursor_over(reply->msg->slices, reply->msg->n_slices);
+    if (strcmp(reply->method, "/ps.v1.Coordinator/Join") == 0) {
+        see_join(watch, reply, cursor);
+    } else if (strcmp(reply->method, "/ps.v1.Coordinator/Attend") == 0) {
+        see_state(watch, cursor);
+    }
+    return strncmp(reply->method, "/ps.v1.ParameterServer/", 23) != 0;
+}
+
 static void see(void *arg, const struct sim_reply *reply)
 {
     struct sim_watch *watch = arg;
+    if (see_coordinator(watch, reply) || sim_watch_void(watch, reply->caller)) {
+        return;
+    }
     bool pull = strcmp(reply->method, "/ps.v1.ParameterServer/Pull") == 0;
     bool scan = strcmp(reply->method, "/ps.v1.ParameterServer/Scan") == 0;
-    if (strncmp(reply->method, "/ps.v1.ParameterServer/", 23) != 0 || reply->server == NULL) {
+    if (reply->server == NULL) {
         return;
     }
     struct ps_cursor cursor = ps_cursor_over(reply->msg->slices, reply->msg->n_slices);
@@ -148,8 +274,9 @@ static void see(void *arg, const struct sim_reply *reply)
     note(clocks, watch->world->now_ns, 0, min_clock);
 }
 
-void sim_watch_start(struct sim_watch *watch, struct sim_world *world, struct sim_net *net)
+void sim_watch_start(struct sim_watch *watch, struct sim_world *world, struct sim_net *net,
+                     struct sim_ledger *ledger)
 {
-    *watch = (struct sim_watch){.world = world};
+    *watch = (struct sim_watch){.world = world, .ledger = ledger};
     sim_net_tap(net, see, watch);
 }

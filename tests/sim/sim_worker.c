@@ -52,8 +52,13 @@ static void closed(struct ps_op *op)
     ps_session_destroy(worker->client);
     worker->client = NULL;
     sim_trace(worker->world, worker->node, "closed", ps_status_text(worker->end), 0, 0);
-    bool again = worker->end == PS_ERR_FENCED && !worker->stopping;
-    if (again && sim_below(worker->world, 2) == 0 &&
+    bool not_there = worker->end == PS_ERR_UNAVAIL;
+    if (not_there && worker->options.plan->damage) { /* A damaged coordinator never returns. */
+        worker->end = PS_ERR_LOST;
+        not_there = false;
+    }
+    bool again = (worker->end == PS_ERR_FENCED || not_there) && !worker->stopping;
+    if (again && !not_there && sim_below(worker->world, 2) == 0 &&
         worker->options.may_leave(worker->options.arg, worker->options.index)) {
         again = false;
     }
@@ -85,12 +90,24 @@ static bool op_fine(struct sim_worker *worker, const struct ps_op *op, const cha
     if (op->err.status == PS_OK || (worker->closing && op->err.status == PS_ERR_CANCELED)) {
         return op->err.status == PS_OK && !worker->closing;
     }
+    bool empty = worker->options.plan->damage &&
+                 (op->err.status == PS_ERR_NOT_FOUND || op->err.status == PS_ERR_INVALID);
+    if (empty) { /* A server came back with nothing, and was faster than who tells of it. */
+        end_life(worker, PS_ERR_FENCED);
+        return false;
+    }
     if (op->err.status == PS_ERR_FENCED || op->err.status == PS_ERR_LOST) {
         end_life(worker, op->err.status);
         return false;
     }
     sim_break(worker->world, "%s: %s ended with '%s'", worker->node->name, what, op->err.text);
     return false;
+}
+
+/* Its generation is over, and soon it is told. */
+static bool is_void(const struct sim_worker *worker)
+{
+    return sim_watch_void(worker->options.watch, worker->node);
 }
 
 /* ---- Pull ---------------------------------------------------------------------------------- */
@@ -103,13 +120,17 @@ static void pulled(struct ps_op *op)
     if (!op_fine(worker, op, "a pull")) {
         return;
     }
-    if (worker->pull.ret_min_clock < worker->last_clock) {
+    /* A server that came back knows less, at first, and is stricter for it. */
+    bool back = worker->pull.ret_min_clock < worker->last_clock;
+    if (back && !worker->options.plan->durable) {
         sim_break(worker->world, "%s: min clock went back from %" PRIu64 " to %" PRIu64,
                   worker->node->name, worker->last_clock, worker->pull.ret_min_clock);
     }
     worker->last_clock = worker->pull.ret_min_clock;
-    sim_ledger_judge(worker->options.ledger, &worker->look, worker->weights,
-                     worker->pull.ret_min_clock);
+    if (!is_void(worker)) {
+        sim_ledger_judge(worker->options.ledger, &worker->look, worker->weights,
+                         worker->pull.ret_min_clock);
+    }
     worker->weights_step = 1 + worker->pull.step;
     proceed(worker);
 }
@@ -209,7 +230,7 @@ static void pushed(struct ps_op *op)
         proceed(worker);
         return;
     }
-    if (!worker->again) {
+    if (!worker->again && !is_void(worker)) {
         sim_ledger_ack(ledger, unit, worker->node->number, worker->clock);
     }
     worker->thought = false;
@@ -307,6 +328,9 @@ static void adopt(struct sim_worker *worker)
         uint32_t n_rows;
         uint32_t unit = sim_plan_unit(worker->options.plan, lease, i, &first, &n_rows);
         sim_ledger_known(worker->options.ledger, unit, lease->epoch, first, n_rows);
+        if (i < lease->units_done && !is_void(worker)) {
+            sim_ledger_lent_done(worker->options.ledger, unit, worker->node->number);
+        }
     }
 }
 
@@ -322,7 +346,7 @@ static void unstage(struct sim_worker *worker)
     bool listed = same ? view->lease.units_done > worker->unit : true;
     uint32_t n_rows = 0;
     uint32_t unit = unit_number(worker, &n_rows);
-    if (listed && worker->report.staged_step == worker->clock + 1) {
+    if (listed && worker->report.staged_step == worker->clock + 1 && !is_void(worker)) {
         sim_ledger_ack(worker->options.ledger, unit, worker->node->number, worker->clock);
     }
     worker->clock = view->min_clock > worker->clock ? view->min_clock : worker->clock;
@@ -464,6 +488,10 @@ static void joined(struct ps_op *op)
 {
     struct sim_worker *worker = op->arg;
     const struct sim_plan *plan = worker->options.plan;
+    if (plan->durable && op->err.status == PS_ERR_UNAVAIL && !worker->closing) {
+        end_life(worker, PS_ERR_UNAVAIL); /* The coordinator is not there: somebody tries again. */
+        return;
+    }
     if (!op_fine(worker, op, "joining")) {
         return;
     }

@@ -14,10 +14,12 @@
 #include "sim/sim_ledger.h"
 #include "sim/sim_net.h"
 #include "sim/sim_plan.h"
+#include "sim/sim_watch.h"
 
 struct sim_worker_options {
     struct sim_net *net;
     struct sim_ledger *ledger;
+    const struct sim_watch *watch;
     const struct sim_plan *plan;
     const char *coordinator;
     uint32_t index;

@@ -126,7 +126,9 @@ bool sim_world_step(struct sim_world *world)
     world->n_events++;
     mix(world, event->at_ns);
     mix(world, event->order);
+    world->at = event->node;
     event->run(event);
+    world->at = NULL;
     return true;
 }
 

@@ -7,7 +7,7 @@
  * One thread plays everything. The next event is the one with the least (time, tie, order), where
  * the tie is drawn from the seed, so one seed is one schedule, bit for bit: `trace_hash` proves it.
  * A paused node's events wait until it goes on; a crashed node is one that is paused for ever and
- * that the network no longer knows.
+ * that the network no longer knows. A node is one start of one process: who comes back is another.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@
 #define SIM_US          UINT64_C(1000)
 #define SIM_MS          UINT64_C(1000000)
 #define SIM_S           UINT64_C(1000000000)
-#define SIM_NODES_MAX   16u
+#define SIM_NODES_MAX   64u  /* A process that starts again is another one. */
 #define SIM_TRACE_LINES 256u /* Kept for the report of a failure. */
 
 struct sim_world;
@@ -69,6 +69,7 @@ struct sim_world {
     uint64_t n_events; /* Run so far; also the next order. */
     uint64_t n_scheduled;
     uint64_t trace_hash;
+    struct sim_node *at;     /* Where the present event happens; NULL: nowhere in particular. */
     struct ps_exec *running; /* Whose mail or timer runs now; NULL: none. */
     bool in_transport;       /* A callback of the network runs now. */
     bool verbose;            /* PS_SIM_TRACE: every line at once. */

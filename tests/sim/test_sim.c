@@ -6,6 +6,8 @@
  *   PS_SIM_JOBS=2          processes that share them; preset 1
  *   PS_TEST_SEED=17        only this seed
  *   PS_SIM_TRACE=1         print everything that happens (2: and the log of the code under test)
+ *   PS_SIM_STEP=3          only each third seed: from 3 on the plans of which nobody comes back
+ *   PS_SIM_PLANTS=1        a table of planted bugs, the rare ones too; -1: not found
  *   PS_SIM_SURVEY=1        do not stop at the first broken seed, print a line for each
  */
 #include <inttypes.h>
@@ -106,6 +108,7 @@ static int in_child(int (*run)(uint64_t, uint64_t, uint64_t), uint64_t first, ui
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {
         (void)signal(SIGABRT, on_abort);
+        (void)signal(SIGSEGV, on_abort);
         _exit(run(first, n, stride));
     }
     return pid;
@@ -156,11 +159,13 @@ START_TEST(every_seed_keeps_every_promise)
     bool one = getenv("PS_TEST_SEED") != NULL && getenv("PS_SIM_SEEDS") == NULL;
     uint64_t n_seeds = one ? 1 : test_count("PS_SIM_SEEDS", 200);
     uint64_t n_jobs = test_count("PS_SIM_JOBS", 1);
+    uint64_t step = test_count("PS_SIM_STEP", 1);
     int pids[16];
     ck_assert_uint_le(n_jobs, PS_ARRAY_LEN(pids));
+    ck_assert_uint_le(n_jobs * step, one ? step : n_seeds);
     for (uint64_t job = 0; job < n_jobs; job++) {
         pids[job] = in_child(test_count("PS_SIM_SURVEY", 0) != 0 ? run_survey : run_share,
-                             test_seed() + job, n_seeds - job, n_jobs);
+                             test_seed() + job * step, n_seeds - job * step, n_jobs * step);
     }
     int n_broken = 0;
     for (uint64_t job = 0; job < n_jobs; job++) {
@@ -198,16 +203,41 @@ static int hunt(uint64_t first, uint64_t n, uint64_t plant)
 static const struct {
     enum ps_plant plant;
     const char *name;
+    bool rare; /* Not in every run of PLANT_SEEDS: tried only when PS_SIM_PLANTS asks. */
 } plants[] = {
-    {PS_PLANT_GATE_OFF_BY_ONE, "gate off by one"},
-    {PS_PLANT_DEDUPE_OFF, "dedupe off"},
-    {PS_PLANT_DEAD_IN_MINIMUM, "dead worker kept in the minimum"},
+    {PS_PLANT_GATE_OFF_BY_ONE, "gate-off-by-one", false},
+    {PS_PLANT_DEDUPE_OFF, "dedupe-off", false},
+    {PS_PLANT_DEAD_IN_MINIMUM, "dead-in-minimum", false},
+    {PS_PLANT_ACK_BEFORE_SYNC, "ack-before-sync", true},
+    {PS_PLANT_REPEAT_BEFORE_DURABLE, "repeat-before-durable", false},
+    {PS_PLANT_SESSIONS_NOT_IN_CUT, "sessions-not-in-cut", false},
+    {PS_PLANT_SESSIONS_NOT_REPLAYED, "sessions-not-replayed", false},
+    {PS_PLANT_DEDUPE_WITHOUT_STREAM, "dedupe-without-stream", false},
+    {PS_PLANT_MIDDLE_TRUNCATED, "middle-truncated", true},
+    {PS_PLANT_RENAME_BEFORE_SYNC, "rename-before-sync", false},
+    {PS_PLANT_DIR_NOT_SYNCED, "dir-not-synced", false},
+    {PS_PLANT_LOG_TRIMMED_EARLY, "log-trimmed-early", true},
+    {PS_PLANT_REORDER_EQUAL_LSN, "reorder-equal-lsn", false},
+    {PS_PLANT_FENCE_AT_APPLIED, "fence-at-applied", true},
+    {PS_PLANT_STREAM_FORGOTTEN, "stream-forgotten", false},
+    {PS_PLANT_PROGRESS_AFTER_CUT, "progress-after-cut", true},
+    {PS_PLANT_TAKEOVER_CLOCKS, "takeover-clocks", false},
+    {PS_PLANT_TAKEOVER_LENDS, "takeover-lends", true},
+    {PS_PLANT_RESTORE_TWO_WRITES, "restore-two-writes", true},
+    {PS_PLANT_EPOCH_KEPT, "epoch-kept", true},
 };
 
 START_TEST(a_planted_bug_is_found)
 {
+    if (plants[_i].rare && getenv("PS_SIM_PLANTS") == NULL) {
+        return;
+    }
     uint64_t plant = (uint64_t)plants[_i].plant;
     int n = wait_for(in_child(hunt, test_seed(), PLANT_SEEDS, plant));
+    if (getenv("PS_SIM_PLANTS") != NULL) { /* A table of them all. */
+        (void)printf("%-24s %d\n", plants[_i].name, n == (int)PLANT_SEEDS ? -1 : n + 1);
+        return;
+    }
     ck_assert_msg(n < (int)PLANT_SEEDS, "'%s' was not found in %u seeds", plants[_i].name,
                   PLANT_SEEDS);
     (void)printf("sim: planted '%s' was found by seed number %d\n", plants[_i].name, n + 1);
@@ -228,15 +258,18 @@ static Suite *suite_sim(void)
     (void)mallopt(M_TRIM_THRESHOLD, 64 << 20);
     Suite *suite = suite_create("sim");
     TCase *tcase = tcase_create("promises");
+    TCase *plants_case = tcase_create("plants");
     tcase_set_timeout(tcase, 0); /* The build's test runner has one. */
+    tcase_set_timeout(plants_case, 0);
     tcase_add_test(tcase, every_seed_keeps_every_promise);
     tcase_add_test(tcase, the_same_seed_is_the_same_run_bit_for_bit);
 #ifdef PS_PLANT
-    tcase_add_loop_test(tcase, a_planted_bug_is_found, 0, (int)PS_ARRAY_LEN(plants));
+    tcase_add_loop_test(plants_case, a_planted_bug_is_found, 0, (int)PS_ARRAY_LEN(plants));
 #else
-    tcase_add_test(tcase, planted_bugs_need_a_build_with_plant);
+    tcase_add_test(plants_case, planted_bugs_need_a_build_with_plant);
 #endif
     suite_add_tcase(suite, tcase);
+    suite_add_tcase(suite, plants_case);
     return suite;
 }
 

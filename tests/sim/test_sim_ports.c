@@ -1,6 +1,6 @@
 /*
- * test_sim_ports.c — the simulated executor, network and disk keep what port/ promises, and the
- * same seed is the same schedule. Method: tiny services under the wildest luck, over many seeds.
+ * test_sim_ports.c — the simulated executor and network keep what port/ promises, and the same seed
+ * is the same schedule. Method: tiny services under the wildest luck, over many seeds.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,6 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "lib/test_main.h"
-#include "sim/sim_disk.h"
 #include "sim/sim_exec.h"
 #include "sim/sim_net.h"
 
@@ -305,7 +304,8 @@ static void ask(struct ps_channel *channel, struct asking *asking, uint32_t numb
 
 static void accept_chat(void *arg, struct ps_stream *stream);
 
-static void open_echo(struct echo *echo, struct sim_net *net, struct sim_node *node)
+static void open_echo_at(struct echo *echo, struct sim_net *net, struct sim_node *node,
+                         const char *address)
 {
     *echo = (struct echo){.world = node->world};
     echo->methods[0] = (struct ps_method){.path = "/test/Echo", .call = serve, .arg = echo};
@@ -320,9 +320,14 @@ static void open_echo(struct echo *echo, struct sim_net *net, struct sim_node *n
     ck_assert_int_eq(
         ps_listener_open(
             echo->transport,
-            &(struct ps_service){.address = "echo:0", .methods = echo->methods, .n_methods = 3},
+            &(struct ps_service){.address = address, .methods = echo->methods, .n_methods = 3},
             &echo->listener, NULL),
         PS_OK);
+}
+
+static void open_echo(struct echo *echo, struct sim_net *net, struct sim_node *node)
+{
+    open_echo_at(echo, net, node, "echo:0");
 }
 
 /* Ask N_CALLS times under bad luck; returns the hash of the schedule. */
@@ -560,6 +565,71 @@ START_TEST(a_server_stream_ends_when_the_client_is_gone_or_the_server_says_so)
 }
 END_TEST
 
+/* ---- Processes that die and start again ---------------------------------------------------- */
+
+#define N_LIVES 4
+
+/* Each life serves a third of a second and dies; then nobody listens for a while. */
+static uint64_t run_lives(uint64_t seed)
+{
+    static struct asking askings[N_CALLS];
+    static struct echo lives[N_LIVES];
+    struct sim_node *nodes[N_LIVES];
+    struct ps_channel *channel = NULL;
+    struct sim_world *world = sim_world_create(seed);
+    struct sim_net *net = sim_net_create(world);
+    struct sim_node *client = sim_node_create(world, "client");
+    memset(askings, 0, sizeof(askings));
+    ck_assert_int_eq(ps_channel_open(sim_net_transport(net, client), "echo:1", PS_TRAFFIC_DATA,
+                                     NULL, &channel, NULL),
+                     PS_OK);
+    sim_net_set_faults(net, &wild);
+    for (uint32_t i = 0; i < N_CALLS; i++) {
+        uint32_t life = i * N_LIVES / N_CALLS;
+        uint32_t nth = i % (N_CALLS / N_LIVES);
+        if (nth == 5) {
+            nodes[life] = sim_node_create(world, "echo");
+            open_echo_at(&lives[life], net, nodes[life], "echo:1");
+        }
+        ask(channel, &askings[i], i);
+        if (nth == N_CALLS / N_LIVES - 1) {
+            sim_net_crash(net, nodes[life], sim_below(world, 2) == 0);
+        }
+        sim_world_run_until(world, world->now_ns + sim_below(world, 20 * SIM_MS));
+    }
+    sim_world_run_until(world, world->now_ns + 60 * SIM_S);
+    uint32_t n_ok = 0;
+    for (uint32_t i = 0; i < N_CALLS; i++) {
+        ck_assert_uint_eq(askings[i].n_done, 1);
+        ck_assert_uint_eq(askings[i].n_body_done, 1);
+        n_ok += askings[i].status == PS_OK;
+    }
+    ck_assert_uint_gt(n_ok, 0);
+    for (uint32_t life = 0; life < N_LIVES; life++) { /* What the dead were lent comes home. */
+        struct echo *echo = &lives[life];
+        uint32_t n_served = echo->n_served;
+        sim_net_bury(net, nodes[life]);
+        sim_world_run_until(world, world->now_ns + 30 * SIM_S);
+        ck_assert_uint_eq(echo->n_served, n_served);
+        ck_assert_uint_eq(echo->n_pieces_lent, echo->n_pieces_done);
+        ck_assert(sim_exec_stop(&echo->exec));
+        ps_listener_stop(echo->listener, 0);
+        ps_listener_close(echo->listener);
+    }
+    ps_channel_close(channel);
+    ck_assert_msg(sim_net_destroy(net), "seed %" PRIu64 ": %s", seed, world->broken);
+    uint64_t hash = world->trace_hash;
+    sim_world_destroy(world);
+    return hash;
+}
+
+START_TEST(a_process_that_dies_serves_nobody_and_its_successor_has_its_address)
+{
+    uint64_t seed = test_seed() + (uint64_t)_i;
+    ck_assert_uint_eq(run_lives(seed), run_lives(seed));
+}
+END_TEST
+
 /* What a broken promise leaves behind stays reachable: it is no leak of the test. */
 static struct sim_world *volatile kept_world;
 static struct sim_net *volatile kept_net;
@@ -594,30 +664,6 @@ START_TEST(an_unanswered_call_is_a_broken_promise)
 }
 END_TEST
 
-/* ---- Disk ---------------------------------------------------------------------------------- */
-
-START_TEST(a_failed_replace_leaves_the_old_content_or_the_new)
-{
-    struct sim_disk disk;
-    struct sim_world *world = sim_world_create(test_seed() + (uint64_t)_i);
-    uint8_t *data = NULL;
-    size_t n_bytes = 0;
-    sim_disk_init(&disk, world);
-    struct ps_disk *port = &disk.base;
-    ck_assert_int_eq(ps_disk_read(port, "a", 9, &data, &n_bytes, NULL), PS_ERR_NOT_FOUND);
-    ck_assert_int_eq(ps_disk_replace(port, "a", (const uint8_t *)"old", 3, NULL), PS_OK);
-    disk.fail_per_mille = 1000;
-    ck_assert_int_eq(ps_disk_replace(port, "a", (const uint8_t *)"newer", 5, NULL), PS_ERR_IO);
-    ck_assert_int_eq(ps_disk_read(port, "a", 2, &data, &n_bytes, NULL), PS_ERR_INVALID);
-    ck_assert_int_eq(ps_disk_read(port, "a", 9, &data, &n_bytes, NULL), PS_OK);
-    ck_assert((n_bytes == 3 && memcmp(data, "old", 3) == 0) ||
-              (n_bytes == 5 && memcmp(data, "newer", 5) == 0));
-    ps_mem_free(data);
-    sim_disk_deinit(&disk);
-    sim_world_destroy(world);
-}
-END_TEST
-
 static Suite *suite_sim_ports(void)
 {
     Suite *suite = suite_create("sim_ports");
@@ -635,8 +681,9 @@ static Suite *suite_sim_ports(void)
                         N_SEEDS);
     tcase_add_loop_test(tcase, a_server_stream_ends_when_the_client_is_gone_or_the_server_says_so,
                         0, 8);
+    tcase_add_loop_test(tcase, a_process_that_dies_serves_nobody_and_its_successor_has_its_address,
+                        0, N_SEEDS);
     tcase_add_test(tcase, an_unanswered_call_is_a_broken_promise);
-    tcase_add_loop_test(tcase, a_failed_replace_leaves_the_old_content_or_the_new, 0, 8);
     suite_add_tcase(suite, tcase);
     return suite;
 }
