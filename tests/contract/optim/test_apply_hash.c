@@ -12,6 +12,7 @@
 #include "base/attr.h"
 #include "base/bytes.h"
 #include "base/rng.h"
+#include "contract/optim/row_rule.h"
 #include "lib/test_main.h"
 #include "optim/optim.h"
 #include "optim/rows.h"
@@ -203,41 +204,11 @@ END_TEST
 
 /* ---- Sparse --------------------------------------------------------------------------------- */
 
-struct row_rule {
-    struct ps_sparse_rule rule;
-    struct ps_optim_row_step step;
-};
-
-static void apply_row(struct ps_sparse_rule *rule, uint32_t t, float *weights, float *state,
-                      const uint8_t *grad)
-{
-    const struct row_rule *r = PS_CONTAINER_OF(rule, struct row_rule, rule);
-    ps_optim_row_apply(&r->step, t, weights, state, grad);
-}
-
-static void derive(const void *of, float rate, const float *state, uint32_t width, float *out)
-{
-    const struct ps_optim_rows *rows = of;
-    rows->optim->derive(&rows->params, rate, out, state, width, width);
-}
-
-/* Few keys often, many seldom. @return how many */
-static uint32_t pick(uint64_t step, uint64_t *keys)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < N_KEYS && n < PUSH_MAX; i++) {
-        if (ps_rng_at(step, 9, i) % (2 + i / 4) == 0) {
-            keys[n++] = (uint64_t)i << 50 | i % 16;
-        }
-    }
-    return n;
-}
-
 static void push_rows(struct ps_sparse *sparse, const struct ps_optim_rows *rows, uint64_t step)
 {
     static uint8_t grads[PUSH_MAX * WIDTH * sizeof(float)];
     uint64_t keys[PUSH_MAX];
-    uint32_t n = pick(step, keys);
+    uint32_t n = row_keys(step, N_KEYS, PUSH_MAX, keys);
     for (uint32_t i = 0; i < n * WIDTH; i++) {
         float g = gradient(step, i);
         memcpy(grads + i * sizeof(g), &g, sizeof(g));
@@ -246,7 +217,7 @@ static void push_rows(struct ps_sparse *sparse, const struct ps_optim_rows *rows
     size_t n_first = n_bytes / 2 - n_bytes / 2 % 5; /* A float may straddle two slices. */
     struct ps_slice slices[] = {{grads, n_first}, {grads + n_first, n_bytes - n_first}};
     struct row_rule rule = {
-        .rule = {.apply = apply_row},
+        .rule = {.apply = row_rule_apply},
         .step = {.rows = rows, .rate = rate_of(step), .scale = scale_of(step), .width = WIDTH}};
     struct ps_sparse_push push = {.keys = keys,
                                   .n = n,
@@ -297,7 +268,7 @@ START_TEST(a_sparse_table_has_the_same_bits_on_every_machine)
                                   .expire_after = 40,
                                   .index_seed = test_seed()}; /* No part of what is in it. */
     if (optim->derive != NULL) {
-        spec.formula = (struct ps_sparse_formula){.weights = derive, .of = &rows};
+        spec.formula = (struct ps_sparse_formula){.weights = row_rule_derive, .of = &rows};
     }
     struct ps_sparse *sparse = NULL;
     ps_mem_init(&mem);
