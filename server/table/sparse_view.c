@@ -116,31 +116,36 @@ uint64_t ps_sparse_view_count(const struct ps_sparse_view *view)
     return collect(view, false, NULL);
 }
 
-struct ps_sparse_row ps_sparse_view_kept(const struct ps_sparse_view *view, uint64_t nth)
+static const float *nth_row(const struct ps_sparse_view *view, uint64_t nth)
 {
     PS_ASSERT(nth < view->n_rows);
-    if (nth + ROWS_AHEAD < view->n_rows) {
-        __builtin_prefetch(row_at(view, view->order[nth + ROWS_AHEAD]));
-    }
     const float *row = row_at(view, view->order[nth]);
     PS_ASSERT(row != NULL);
+    return row;
+}
+
+static struct ps_sparse_row show(const struct ps_sparse_view *view, const float *row,
+                                 const float *weights)
+{
     const uint32_t *head = ps_row_head_of(row);
     return (struct ps_sparse_row){.key = ps_row_key(row),
                                   .t = head[PS_ROW_T],
                                   .touched = head[PS_ROW_TOUCHED],
-                                  .weights = view->shape.n_kept > 0 ? row + PS_ROW_HEAD : NULL,
+                                  .weights = weights,
                                   .state = ps_row_state(&view->shape, row)};
+}
+
+struct ps_sparse_row ps_sparse_view_kept(const struct ps_sparse_view *view, uint64_t nth)
+{
+    const float *row = nth_row(view, nth);
+    if (nth + ROWS_AHEAD < view->n_rows) {
+        __builtin_prefetch(row_at(view, view->order[nth + ROWS_AHEAD]));
+    }
+    return show(view, row, view->shape.n_kept > 0 ? row + PS_ROW_HEAD : NULL);
 }
 
 struct ps_sparse_row ps_sparse_view_row(const struct ps_sparse_view *view, uint64_t nth)
 {
-    PS_ASSERT(nth < view->n_rows);
-    const float *row = row_at(view, view->order[nth]);
-    PS_ASSERT(row != NULL);
-    const uint32_t *head = ps_row_head_of(row);
-    return (struct ps_sparse_row){.key = ps_row_key(row),
-                                  .t = head[PS_ROW_T],
-                                  .touched = head[PS_ROW_TOUCHED],
-                                  .weights = weights_of(view, row),
-                                  .state = ps_row_state(&view->shape, row)};
+    const float *row = nth_row(view, nth);
+    return show(view, row, weights_of(view, row));
 }
