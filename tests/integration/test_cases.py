@@ -29,9 +29,11 @@ SETS = os.environ.get("PS_TEST_DATA", f"{BESIDE}/data")
 EXACT = ("--workers", 1, "--consistency", "bsp", "--seed", 1)
 # The weight of a row that was trained n times is 1 - 1/2^n; see test_sparse_train.py.
 PROBE = ("--model", "linear", "--no-bias", "--optimizer", "sgd", "--lr", "0.5", "--batch", 1)
-# What differs from run to run. A page is copied when a push meets an answer that still reads it.
+# What differs from run to run. A page is copied when a push meets an answer that still reads it;
+# which keys share a slot, and so a delta of one byte, is drawn anew for each cluster.
 TIMES = ("examples_per_s", "wall_s", "blocked_fraction", "bytes_served_per_server",
-         "memory_bytes_per_server", "bytes_copied", "retries", "model_path", "data")
+         "memory_bytes_per_server", "bytes_copied", "bytes_pushed", "bytes_pulled", "retries",
+         "model_path", "data")
 
 
 def features(n, seed, base=1, of=10, labels=("-1", "1")):

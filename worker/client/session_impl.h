@@ -215,6 +215,8 @@ struct ps_session {
     struct ps_lease lease;  /* As the coordinator says. */
     struct ps_worker_report report;
     struct ps_worker_stats stats; /* Of the worker, with its reports. */
+    uint64_t placement_term;      /* Of the newest placement: its coordinator's term, */
+    uint64_t placement_version;   /*   and its number in that term. */
     struct ps_route route;
     struct ps_session_server servers[PS_SERVERS_MAX];
     uint32_t n_servers; /* 1 + highest index known. */

@@ -71,9 +71,23 @@ static void place_slot(struct ps_session *session, uint32_t slot, uint32_t serve
     }
 }
 
+/*
+ * Answers to calls and the stream overtake each other: an old answer must not send anybody to the
+ * address that a server had before it moved. A term numbers its placements itself.
+ */
+static bool newer_placement(struct ps_session *session, uint64_t version)
+{
+    if (session->placement_term == session->view.term && version < session->placement_version) {
+        return false;
+    }
+    session->placement_term = session->view.term;
+    session->placement_version = version;
+    return true;
+}
+
 void ps_session_state_placement(struct ps_session *session, const Ps__V1__Placement *placement)
 {
-    if (placement == NULL) {
+    if (placement == NULL || !newer_placement(session, placement->version)) {
         return;
     }
     for (size_t i = 0; i < placement->n_servers; i++) {

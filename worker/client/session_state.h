@@ -15,7 +15,10 @@ bool ps_session_state_take(struct ps_session *session, const Ps__V1__AttendState
 /** A term or generation heard anywhere. False: it is an earlier one. */
 bool ps_session_state_newest(struct ps_session *session, uint64_t term, uint64_t generation);
 
-/** Higher epochs win, slot by slot. `placement` may be NULL. */
+/**
+ * The newest version of the newest term says where servers are; higher epochs win, slot by slot.
+ * After ps_session_state_newest() of the message that brought it. `placement` may be NULL.
+ */
 void ps_session_state_placement(struct ps_session *session, const Ps__V1__Placement *placement);
 
 /** `catalogue` may be NULL. */

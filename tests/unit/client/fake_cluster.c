@@ -45,6 +45,7 @@ struct placement {
 static void fill_placement(struct fake_cluster *cluster, struct placement *to)
 {
     ps__v1__placement__init(&to->message);
+    to->message.version = cluster->placement_version;
     for (uint32_t i = 0; i < cluster->n_servers; i++) {
         ps__v1__server__init(&to->servers[i]);
         to->servers[i].index = i;

@@ -67,6 +67,7 @@ struct fake_row {
 struct fake_cluster {
     struct fake_transport net;
     uint32_t n_servers;
+    uint64_t placement_version; /* Preset 0: as of one who counts none. */
     char addresses[PS_SERVERS_MAX]
                   [FAKE_ADDRESS_BYTES]; /* "server-<index>:..."; nobody elsewhere. */
     uint32_t primary[PS_SLOTS];

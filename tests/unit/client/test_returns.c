@@ -95,6 +95,40 @@ START_TEST(a_server_that_came_back_elsewhere_is_followed_at_once)
 }
 END_TEST
 
+START_TEST(an_old_description_does_not_lead_back_to_the_old_address)
+{
+    rig.cluster->placement_version = 2;
+    move_server(1);
+    fake_state(rig.cluster, true);
+    fake_run(&rig.cluster->net, 0);
+    /* It was on its way when the server moved. */
+    char moved[FAKE_ADDRESS_BYTES];
+    memcpy(moved, rig.cluster->addresses[1], sizeof(moved));
+    (void)snprintf(rig.cluster->addresses[1], FAKE_ADDRESS_BYTES, "server-1:1");
+    rig.cluster->placement_version = 1;
+    uint32_t described = 0;
+    struct ps_op describe = rig_op(&described);
+    ps_session_describe(rig.client, &describe);
+    (void)rig_wait(&rig, &described, GOES_ON_MS);
+    ck_assert_int_eq(describe.err.status, PS_OK);
+    memcpy(rig.cluster->addresses[1], moved, sizeof(moved));
+    uint32_t pulled;
+    struct ps_pull_op pull = rig_pull(&rig, &pulled, 0);
+    ps_session_pull(rig.client, &pull);
+    ck_assert_uint_lt(rig_wait(&rig, &pulled, GOES_ON_MS), 1500);
+    ck_assert_int_eq(pull.op.err.status, PS_OK);
+    /* A new coordinator counts anew. */
+    rig.cluster->term++;
+    move_server(0);
+    fake_state(rig.cluster, true);
+    fake_run(&rig.cluster->net, 0);
+    pull = rig_pull(&rig, &pulled, 0);
+    ps_session_pull(rig.client, &pull);
+    ck_assert_uint_lt(rig_wait(&rig, &pulled, GOES_ON_MS), 1500);
+    ck_assert_int_eq(pull.op.err.status, PS_OK);
+}
+END_TEST
+
 static enum fake_fate lose_replies_of_server_1(struct fake_cluster *cluster PS_UNUSED,
                                                uint32_t server)
 {
@@ -482,6 +516,7 @@ static TCase *tcase_servers(void)
     TCase *tcase = tcase_create("servers");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_server_that_came_back_elsewhere_is_followed_at_once);
+    tcase_add_test(tcase, an_old_description_does_not_lead_back_to_the_old_address);
     tcase_add_test(tcase, what_the_old_address_had_taken_is_not_applied_again);
 #ifdef PS_PLANT
     tcase_add_test(tcase, a_planted_repeat_under_another_sequence_is_applied_again);
