@@ -240,9 +240,9 @@ class Cluster:
 
     # ---- Servers ---------------------------------------------------------------------------
 
-    def start(self):
+    def start(self, *more, under=()):
         for server in self.servers:
-            server.start()
+            server.start(*more, under=under)
         for server in self.servers:
             server.wait_ready()
 

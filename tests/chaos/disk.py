@@ -11,7 +11,6 @@ import argparse
 import functools
 import os
 import signal
-import subprocess
 import time
 
 import chaos_main
@@ -22,9 +21,6 @@ MIB = 1 << 20
 N_SIZES = 64
 LEAST = 2 * MIB
 EXIT_DISK = 74
-# What common/os uses for files and for nothing else.
-WRITES = "pwrite64,pwritev,pwritev2"
-SYNCS = "fdatasync,fsync"
 STALLED_S = 2 * chaos.SLOW
 # A fault that a run does not come by in so long is not fired, and the run shows nothing.
 FIRES_WITHIN_S = 60 * chaos.SLOW
@@ -115,31 +111,18 @@ def start_or_refuse(cluster, ballast):
 # ---- Errors ---------------------------------------------------------------------------------
 
 
-def injected(calls, error, when):
-    return ["strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", f"trace={calls}",
-            "-e", f"inject={calls}:error={error}:when={when}"]
-
-
-def can_trace():
-    disks.has("strace")
-    done = subprocess.run([*injected(SYNCS, "EIO", "1"), "true"], capture_output=True, text=True,
-                          check=False)
-    if done.returncode != 0:
-        raise chaos.Skip(f"strace: {done.stderr.strip()}")
-
-
 def traced(cluster, victim, calls, error, when):
     """Start a server under strace, with a fault to come."""
-    victim.start("--die-with-parent", under=injected(calls, error, when))
+    victim.start("--die-with-parent", under=disks.injected(calls, f"error={error}:when={when}"))
     cluster.push(clients=1, depth=2)
 
 
 def error(seed, kind, n, durability="fsync", keep=False):
     """The nth write or sync fails once, for good: see above."""
     chaos.needs("durability", "die-with-parent")
-    can_trace()
+    disks.can_trace()
     rng = chaos.rng_of(seed, kind, n)
-    calls = WRITES if kind == "write" else SYNCS
+    calls = disks.WRITES if kind == "write" else disks.SYNCS
     flags = ["--durability", durability, "--snapshot-every", "0"]
     with chaos.Cluster(2, flags, keep=keep) as cluster:
         victim = cluster.servers[rng.randrange(2)]
@@ -165,11 +148,11 @@ def error(seed, kind, n, durability="fsync", keep=False):
 def no_space(seed, n, durability="log", keep=False):
     """Some writes from the nth on find no space: refused, tried again, and nobody ends."""
     chaos.needs("durability", "die-with-parent")
-    can_trace()
+    disks.can_trace()
     flags = ["--durability", durability, "--snapshot-every", "0"]
     with chaos.Cluster(1, flags, keep=keep) as cluster:
         victim = cluster.servers[0]
-        traced(cluster, victim, WRITES, "ENOSPC", f"{n}..{n + 4}")
+        traced(cluster, victim, disks.WRITES, "ENOSPC", f"{n}..{n + 4}")
         victim.wait_ready()
         cluster.push()
         cluster.wait_acked(200)

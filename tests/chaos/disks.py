@@ -16,6 +16,9 @@ import cluster as chaos
 
 CLONE_NEWNS = 0x00020000
 MS_REC, MS_PRIVATE = 0x4000, 0x40000
+# What common/os uses for files and for nothing else.
+WRITES = "pwrite64,pwritev,pwritev2"
+SYNCS = "fdatasync,fsync"
 
 
 def enter():
@@ -69,6 +72,28 @@ def tmpfs(n_bytes):
             yield f"{folder}/disk"
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def injected(calls, what):
+    """What a command starts with for such system calls to go wrong, or to be slow."""
+    return ["strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", f"trace={calls}",
+            "-e", f"inject={calls}:{what}"]
+
+
+def can_trace():
+    has("strace")
+    done = subprocess.run([*injected(SYNCS, "error=EIO:when=1"), "true"], capture_output=True,
+                          text=True, check=False)
+    if done.returncode != 0:
+        raise chaos.Skip(f"strace: {done.stderr.strip()}")
+
+
+def slow_syncs(ms):
+    """As injected(): a disk that takes at least so long for each sync."""
+    if ms == 0:
+        return ()
+    can_trace()
+    return injected(SYNCS, f"delay_enter={ms * 1000}")
 
 
 def free_bytes(path):

@@ -1,7 +1,9 @@
 """Power cuts: the disk as it was at a random instant under pushes is mounted elsewhere, servers are
 started on it, and everything that had been acknowledged before that instant is there exactly once.
 
-Needs root, loop devices and mkfs.xfs (xfsprogs); see disks.PowerCut.
+In half of the runs the disk is slow: more is written and not synced when the power goes.
+
+Needs root, loop devices, mkfs.xfs (xfsprogs) and strace; see disks.PowerCut.
 """
 
 import argparse
@@ -12,6 +14,8 @@ import chaos_main
 import cluster as chaos
 import disks
 import history
+
+SLOW_SYNC_MS = 40
 
 
 def self_test(inner):
@@ -65,15 +69,16 @@ def check_cut(power, cluster, flags, keep):
 
 def cuts(seed, n, durability="fsync", inner="ext4", keep=False, flags=()):
     """So many cuts of one cluster. (verdict of the last one, faults)"""
-    chaos.needs("durability")
+    chaos.needs("durability", "die-with-parent")
     rng = chaos.rng_of(seed, "power")
     flags = ["--durability", durability, *flags]
+    slow = disks.slow_syncs(rng.choice([0, SLOW_SYNC_MS]))
     with disks.PowerCut(inner) as power:
         os.makedirs(f"{power.disk}/data")
         os.sync()
         with chaos.Cluster(rng.choice([1, 2]), flags, data=f"{power.disk}/data",
                            keep=keep) as cluster:
-            cluster.start()
+            cluster.start("--die-with-parent", under=slow)
             cluster.push(interval="2ms")
             cluster.push(clients=1, depth=1, interval="2ms")
             cluster.wait_acked(100)
