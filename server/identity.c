@@ -21,8 +21,9 @@ static size_t make_text(const struct ps_identity *identity, char text[TEXT_BYTES
     ps_id_text(&identity->server, server);
     ps_id_text(&identity->cluster, cluster);
     int n = snprintf(text, TEXT_BYTES,
-                     HEAD "server %s\ncluster %s\nindex %" PRIu32 "\ngeneration %" PRIu64 "\n",
-                     server, cluster, identity->index, identity->generation);
+                     HEAD "server %s\ncluster %s\nindex %" PRIu32 "\ngeneration %" PRIu64
+                          "\nbegin %" PRIu64 "\n",
+                     server, cluster, identity->index, identity->generation, identity->begin);
     PS_ASSERT(n > 0 && (size_t)n < TEXT_BYTES);
     char sum[PS_CHECKSUM128_TEXT_BYTES];
     ps_checksum128_text(ps_checksum128(text, (size_t)n), sum);
@@ -66,6 +67,7 @@ static bool read_text(const char *text, struct ps_identity *ret)
     at = at != NULL ? take_id(at, "cluster ", &ret->cluster) : NULL;
     at = take_number(at, "index ", &index);
     at = take_number(at, "generation ", &ret->generation);
+    at = take_number(at, "begin ", &ret->begin);
     ret->index = (uint32_t)index;
     return at != NULL && index < PS_SERVERS_MAX && !ps_id_none(&ret->server);
 }

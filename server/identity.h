@@ -19,6 +19,8 @@ struct ps_identity {
     struct ps_id cluster; /* None: it has not joined. */
     uint32_t index;       /* In that cluster's placement. */
     uint64_t generation;  /* Its data are of, or it joined; what the log says of it counts more. */
+    uint64_t begin;       /* First record of the log that is of it. A log that ends before has lost
+                             its end, with all of this generation. */
 };
 
 /**

@@ -26,11 +26,13 @@ static enum ps_status joined(struct ps_lasting *lasting, const struct ps_id *clu
     if (last->generation != 0) {
         generation = last->generation;
     }
+    uint64_t begin = last->void_below > 0 ? last->void_below : last->identity.begin;
     bool known = ps_id_equal(&last->identity.cluster, cluster) && last->identity.index == index &&
-                 last->identity.generation == generation;
+                 last->identity.generation == generation && last->identity.begin == begin;
     last->identity.cluster = *cluster;
     last->identity.index = index;
     last->identity.generation = generation;
+    last->identity.begin = begin;
     if (last->data_dir[0] == '\0' || known) {
         return PS_OK;
     }
@@ -149,7 +151,8 @@ static enum ps_status take_identity(struct ps_server *server, struct ps_error *e
         return status;
     }
     PS_ASSERT(!ps_id_none(&options->new_server_id));
-    last->identity = (struct ps_identity){.server = options->new_server_id, .generation = 1};
+    last->identity =
+        (struct ps_identity){.server = options->new_server_id, .generation = 1, .begin = 1};
     return ps_identity_write(options->disk, last->data_dir, &last->identity, err);
 }
 

@@ -103,6 +103,7 @@ struct server_lasting {
     char log_dir[PS_DIR_BYTES_MAX + sizeof("/log")];
     struct ps_disk_file *lock;
     struct ps_identity identity;
+    uint64_t void_below; /* Of the log, when that was found to be of no generation; else 0. */
     uint64_t generation; /* That the lanes hold; 0: nothing was recovered. */
     struct ps_wal *wal;  /* NULL: durability is memory. */
     struct server_table tables[PS_TABLES_MAX];

@@ -28,6 +28,7 @@ struct recovery {
     uint64_t began_ms;
     /* The generation, as the log says it; else, it may be cut off behind that, the identity. */
     uint64_t generation;
+    bool loaded;                     /* A snapshot is. */
     bool has_began;                  /* It is in the log where it began: */
     uint64_t began_lsn;              /*   with this record, */
     struct ps_lasting_restore began; /*   and so. */
@@ -54,11 +55,11 @@ static enum ps_status note_generation(void *arg, uint64_t lsn, uint64_t generati
 }
 
 /* Whose lines go on in this generation. */
-static enum ps_status note_slot(void *arg, uint64_t lsn PS_UNUSED, const struct ps_record *record,
+static enum ps_status note_slot(void *arg, uint64_t lsn, const struct ps_record *record,
                                 struct ps_error *err PS_UNUSED)
 {
     struct recovery *recovery = arg;
-    if (record->slot < PS_SLOTS) {
+    if (record->slot < PS_SLOTS && lsn >= recovery->server->lasting.identity.begin) {
         recovery->began.slots |= 1ull << record->slot;
     }
     return PS_OK;
@@ -182,6 +183,7 @@ static enum ps_status load_part(struct recovery *recovery, struct ps_error *err)
         /* A file that went since: the coordinator tidies the same directory. */
         status = status == PS_ERR_NOT_FOUND ? PS_ERR_CORRUPT : status;
         if (status == PS_OK) {
+            recovery->loaded = true;
             recovery->from_lsn = part->base_lsn;
             server_cut_note_base(server, part->cut, part->base_lsn);
         } else if (status == PS_ERR_CORRUPT) {
@@ -207,6 +209,7 @@ static enum ps_status load_beginning(struct recovery *recovery, struct ps_error 
     enum ps_status status = server_snap_open(server, &place, &recovery->began, &snap, err);
     if (status == PS_OK) {
         status = load(server, snap, recovery->began.slots, true, err);
+        recovery->loaded = true;
         recovery->from_lsn = recovery->began_lsn + 1;
     }
     ps_snap_close(snap);
@@ -214,6 +217,26 @@ static enum ps_status load_beginning(struct recovery *recovery, struct ps_error 
                            : ps_wrap(err, status == PS_ERR_NOT_FOUND ? PS_ERR_CORRUPT : status,
                                      "%s: what is logged goes on from snapshot %s",
                                      server->lasting.log_dir, recovery->began.name);
+}
+
+/*
+ * No snapshot, and nothing in the log of how the generation began. Records before its beginning are
+ * of another one. Does the log end before that, then its end was lost with the power and with it
+ * the whole generation: what is left is nobody's, and this server has no data.
+ */
+static void begin_late(struct recovery *recovery)
+{
+    struct server_lasting *last = &recovery->server->lasting;
+    uint64_t end = recovery->found.end.next_lsn;
+    recovery->from_lsn = last->identity.begin;
+    if (end > 1 && end <= last->identity.begin) {
+        recovery->from_lsn = end;
+        last->void_below = end;
+        ps_log(PS_LOG_WARN, "log.void",
+               "msg=\"%s ends with record %" PRIu64 ", generation %" PRIu64
+               " began with record %" PRIu64 ": its end is lost, and nothing of it counts\"",
+               last->log_dir, end - 1, recovery->generation, last->identity.begin);
+    }
 }
 
 static enum ps_status load_snapshot(struct recovery *recovery, struct ps_error *err)
@@ -226,7 +249,11 @@ static enum ps_status load_snapshot(struct recovery *recovery, struct ps_error *
     if (status == PS_ERR_NOT_FOUND && recovery->has_began) {
         return load_beginning(recovery, err);
     }
-    return status == PS_ERR_NOT_FOUND ? PS_OK : status;
+    if (status == PS_ERR_NOT_FOUND) {
+        begin_late(recovery);
+        return PS_OK;
+    }
+    return status;
 }
 
 /* ---- Both ----------------------------------------------------------------------------------- */
@@ -349,7 +376,7 @@ static enum ps_status open_log(struct ps_server *server, const struct ps_wal_end
 static bool has_data(const struct recovery *recovery)
 {
     return recovery->found.end.next_lsn > 1 &&
-           (recovery->from_lsn > 0 || recovery->has_began || recovery->began.slots != 0);
+           (recovery->loaded || recovery->has_began || recovery->began.slots != 0);
 }
 
 /* A server that ended while it went back may have said so in its log only. */

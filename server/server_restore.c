@@ -163,6 +163,8 @@ static void note_generation(struct server_restoring *restoring)
         return;
     }
     last->identity.generation = restoring->order.generation;
+    last->identity.begin = restoring->generation_logged.lsn;
+    last->void_below = 0;
     struct ps_error err;
     if (ps_identity_write(server->options.disk, last->data_dir, &last->identity, &err) != PS_OK) {
         fail(restoring, &err);

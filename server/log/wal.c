@@ -32,6 +32,7 @@ static struct ps_wal_other *other_of(struct ps_commit_entry *entry)
 static void tell_other(struct ps_wal_other *other, enum ps_status status)
 {
     struct ps_wal_done *done = other->done;
+    done->lsn = other->entry.lsn;
     ps_mem_free(other);
     done->status = status;
     ps_exec_post(done->exec, &done->mail);

@@ -62,7 +62,8 @@ struct ps_wal_options {
 struct ps_wal_done {
     struct ps_mail mail; /* `run` is the caller's. */
     struct ps_exec *exec;
-    enum ps_status status; /* Set by the log. */
+    enum ps_status status; /* Set by the log, */
+    uint64_t lsn;          /*   and with PS_OK where it stands. */
 };
 
 /**

@@ -18,7 +18,7 @@ static char dir[64];
 static char path[96];
 
 static const struct ps_identity identity = {
-    .server = {{1, 2, 3, 254}}, .cluster = {{9, 8}}, .index = 3, .generation = 12};
+    .server = {{1, 2, 3, 254}}, .cluster = {{9, 8}}, .index = 3, .generation = 12, .begin = 77};
 
 static void make_dir(void)
 {
@@ -73,6 +73,7 @@ START_TEST(what_was_written_is_read)
     ck_assert(ps_id_equal(&found.cluster, &identity.cluster));
     ck_assert_uint_eq(found.index, identity.index);
     ck_assert_uint_eq(found.generation, identity.generation);
+    ck_assert_uint_eq(found.begin, identity.begin);
 }
 END_TEST
 
