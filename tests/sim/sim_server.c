@@ -9,8 +9,9 @@
 #include "base/mem.h"
 #include "sim/sim_worker.h"
 
-#define CHECK_NS     (20 * SIM_MS) /* A supervisor looks so often. */
-#define SUPERVISE_NS (300 * SIM_MS)
+#define CHECK_NS      (20 * SIM_MS) /* A supervisor looks so often. */
+#define SUPERVISE_NS  (300 * SIM_MS)
+#define SUPERVISE_MAX 8u
 
 static const struct ps_creds insecure = {PS_CREDS_INSECURE};
 
@@ -194,7 +195,8 @@ static void run_start(struct sim_event *event)
 }
 
 /* A process ends when its disk has failed or the coordinator will not have it; its supervisor
- * starts it again, and waits longer each time. Nobody starts one whose cluster is lost. */
+ * starts it again, and waits longer each time. Nobody starts one whose cluster is lost, and at last
+ * nobody one whose data are damaged and which ends as soon as it is to load them. */
 static void run_check(struct sim_event *event)
 {
     struct sim_server *server = PS_CONTAINER_OF(event, struct sim_server, check);
@@ -205,6 +207,7 @@ static void run_check(struct sim_event *event)
         return;
     }
     server->n_failed++;
+    server->refuses = server->options.plan->damage && server->n_failed == SUPERVISE_MAX;
     sim_trace(server->options.world, server->life->node, "ends", ps_status_text(view.lost.status),
               server->n_failed, 0);
     sim_server_crash(server, false, true, server->n_failed * SUPERVISE_NS);
