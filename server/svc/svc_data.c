@@ -86,6 +86,19 @@ static void send_reply(struct ps_data_call *call)
     free_call(call);
 }
 
+/*
+ * A lane's clock may be ahead of another's, which waits for a record: a reader that goes from lane
+ * to lane must not see the server's go back. Whoever trains is told what holds for what it got.
+ */
+uint64_t ps_svc_clock(const struct ps_svc_data *svc, uint64_t clock)
+{
+    for (uint32_t i = 0; i < svc->n_lanes; i++) {
+        uint64_t other = ps_lane_clock(svc->lanes[i]);
+        clock = other < clock ? other : clock;
+    }
+    return clock;
+}
+
 /* Every lane has answered. Runs on the last lane. */
 static void finish(struct ps_data_call *call)
 {
@@ -106,6 +119,9 @@ static void finish(struct ps_data_call *call)
     }
     if (reply->min_clock == UINT64_MAX) {
         reply->min_clock = 0; /* Nothing was read. */
+    }
+    if (call->request.no_clock) {
+        reply->min_clock = ps_svc_clock(svc, reply->min_clock);
     }
     if (!parked) {
         ps_ledger_note_passage(svc->ledger, ps_exec_now_ns(svc->exec) - call->arrived_ns);

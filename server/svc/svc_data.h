@@ -42,6 +42,9 @@ struct ps_svc_data {
 PS_MUST_CHECK enum ps_status ps_svc_data_placed(const struct ps_svc_data *svc,
                                                 struct ps_error *err);
 
+/** The lowest clock of all lanes and `clock`. Any thread. */
+uint64_t ps_svc_clock(const struct ps_svc_data *svc, uint64_t clock);
+
 /** The rows for the listener: PS_SVC_DATA_METHODS of them. */
 void ps_svc_data_methods(struct ps_svc_data *svc, struct ps_method *ret);
 

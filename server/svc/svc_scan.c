@@ -44,17 +44,11 @@ static void send_reply(struct ps_scan_call *call)
     free_call(call);
 }
 
-/*
- * The lane has answered. Its clock may be ahead of another's, which waits for a record: a reader
- * that goes from lane to lane must not see the server's go back.
- */
+/* The lane has answered. */
 static void finish(struct ps_scan_call *call)
 {
     struct ps_svc_data *svc = call->arg;
-    for (uint32_t i = 0; i < svc->n_lanes; i++) {
-        uint64_t clock = ps_lane_clock(svc->lanes[i]);
-        call->reply.min_clock = clock < call->reply.min_clock ? clock : call->reply.min_clock;
-    }
+    call->reply.min_clock = ps_svc_clock(svc, call->reply.min_clock);
     ps_ledger_note_passage(svc->ledger, ps_exec_now_ns(svc->exec) - call->arrived_ns);
     send_reply(call);
 }

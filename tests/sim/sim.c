@@ -11,7 +11,7 @@
 #include "sim/sim_trouble.h"
 
 #define TROUBLE_NS (200 * SIM_S) /* Longest time before the healing. */
-#define QUIET_NS   (60 * SIM_S)  /* After the healing everything ends within. */
+#define QUIET_NS   (60 * SIM_S)  /* After the healing a unit is done, or all have ended, within. */
 /* Or so: a coordinator with a damaged store never returns, and who joins waits 3 * 30 s for it. */
 #define DAMAGED_NS (160 * SIM_S)
 #define STOP_NS    (60 * SIM_S) /* And every part lets itself be stopped within. */
@@ -84,15 +84,21 @@ static void run_quiet(struct sim *sim)
 {
     uint64_t quiet_ns = sim->plan.damage ? DAMAGED_NS : QUIET_NS;
     uint64_t until_ns = sim->world->now_ns + quiet_ns;
+    uint32_t n_acked = sim->ledger->n_acked;
     while (going_on(sim, until_ns) && !workers_gone(sim)) {
         step(sim);
+        if (sim->ledger->n_acked > n_acked) { /* It may be slow, but goes on. */
+            n_acked = sim->ledger->n_acked;
+            until_ns = sim->world->now_ns + quiet_ns;
+        }
     }
     sim->end_ns = sim->world->now_ns;
     if (sim->world->broken[0] != '\0') {
         return;
     }
     if (!workers_gone(sim)) {
-        sim_break(sim->world, "not finished %" PRIu64 " s after the healing: %u of %u units",
+        sim_break(sim->world,
+                  "nothing acknowledged for %" PRIu64 " s after the healing: %u of %u units",
                   quiet_ns / SIM_S, sim->ledger->n_acked, sim->ledger->n_units);
     }
     judge_end(sim);
@@ -386,7 +392,7 @@ struct sim *sim_create(const struct sim_options *options)
     sim->world->verbose = options->verbose;
     sim->net = sim_net_create(sim->world);
     sim->ledger = sim_ledger_create(sim->world, &sim->plan);
-    sim_watch_start(&sim->watch, sim->world, sim->net, sim->ledger);
+    sim_watch_start(&sim->watch, sim->world, sim->net, sim->ledger, sim->plan.n_lanes);
     listen_to_failpoints(sim);
     start_servers(sim);
     start_clients(sim);
