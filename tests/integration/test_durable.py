@@ -247,6 +247,33 @@ class Durable(ps_test.Case):
         self.assertEqual(cluster.ask()["generation"], 2)
         cluster.end()
 
+    def test_a_log_that_lost_the_beginning_of_its_generation_with_the_power_is_void(self):
+        cluster = Cluster(self, 2)
+        data = self.probe()
+        workers = self.train(cluster, data)
+        cluster.wait_units(N_ROWS // 2)
+        self.snapshot(cluster)
+        self.wait_ends(workers)
+        log = f"{cluster.data_dir(1)}/log"
+        kept = f"{tempfile.mkdtemp(dir=self.folder)}/log"
+        shutil.copytree(log, kept)
+        status, _, stderr = ps_test.run("restore", "--coordinator", cluster.address,
+                                        program=ps_test.CTL)
+        self.assertEqual(status, 0, stderr)
+        cluster.servers[1].wait_line("server.restored")
+        cluster.kill(1)
+        shutil.rmtree(log)
+        shutil.copytree(kept, log)
+        cluster.begin(1)
+        cluster.servers[1].wait_line("log.void")
+        cluster.servers[1].wait_line("server.restored")
+        self.wait_ends(self.train(cluster, data))
+        self.check_exact(cluster, N_ROWS, EPOCHS)
+        self.assertEqual(cluster.ask()["generation"], 3)
+        cluster.restart(1)
+        self.check_exact(cluster, N_ROWS, EPOCHS)
+        cluster.end()
+
     @unittest.skipUnless(PLANT, "of builds with planted bugs")
     def test_a_server_that_ends_while_it_loads_a_snapshot_loads_all_of_it_the_next_time(self):
         for victim in (1, 0):
