@@ -25,6 +25,8 @@ static enum ps_status joined(struct ps_lasting *lasting, const struct ps_id *clu
     struct server_lasting *last = &server->lasting;
     if (last->generation != 0) {
         generation = last->generation;
+    } else if (last->wal == NULL) {
+        generation = last->identity.generation; /* What an older log has is of that. */
     }
     uint64_t begin = last->void_below > 0 ? last->void_below : last->identity.begin;
     bool known = ps_id_equal(&last->identity.cluster, cluster) && last->identity.index == index &&

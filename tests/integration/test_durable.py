@@ -274,6 +274,24 @@ class Durable(ps_test.Case):
         self.check_exact(cluster, N_ROWS, EPOCHS)
         cluster.end()
 
+    def test_a_log_is_of_the_life_that_wrote_it_whatever_was_without_one_in_between(self):
+        snapshots = tempfile.mkdtemp(dir=self.folder)
+        cluster = Cluster(self, 2, "--snapshot-dir", snapshots)
+        data = self.probe()
+        workers = self.train(cluster, data)
+        cluster.wait_units(N_ROWS // 2)
+        self.snapshot(cluster)
+        self.wait_ends(workers)
+        cluster.end()
+        for durability, generation in (("memory", 2), ("log", 3)):
+            cluster.args = ("--snapshot-dir", snapshots, "--durability", durability)
+            for i in (0, 1):
+                cluster.begin(i)
+            self.wait_ends(self.train(cluster, data))
+            self.check_exact(cluster, N_ROWS, EPOCHS)
+            self.assertEqual(cluster.ask()["generation"], generation)
+            cluster.end()
+
     @unittest.skipUnless(PLANT, "of builds with planted bugs")
     def test_a_server_that_ends_while_it_loads_a_snapshot_loads_all_of_it_the_next_time(self):
         for victim in (1, 0):
