@@ -256,13 +256,40 @@ bool ps_seen_put(struct ps_seen *seen, const struct ps_seen_stream *stream)
     return true;
 }
 
-bool ps_seen_finish(struct ps_seen *seen, const struct ps_seen_range *ranges, uint32_t n)
+/* One more range behind those of `to`, or grown into the last of them. False: there is no room. */
+static bool add_range(struct ps_seen_range *to, uint32_t *n, const struct ps_seen_range *range)
 {
-    if (n > PS_SEEN_FINISHED_MAX) {
+    struct ps_seen_range *last = *n > 0 ? &to[*n - 1] : NULL;
+    if (last != NULL && (range->first <= last->last || range->first - 1 == last->last)) {
+        last->last = range->last > last->last ? range->last : last->last;
+        return true;
+    }
+    if (*n == PS_SEEN_FINISHED_MAX) {
         return false;
     }
-    memcpy(seen->finished, ranges, n * sizeof(ranges[0]));
-    seen->n_finished = n;
+    to[(*n)++] = *range;
+    return true;
+}
+
+/*
+ * What was finished stays so, whatever the list says: a slot that went back to a cut may know of
+ * leases that were finished after the coordinator had noted how far the job was. Their streams are
+ * gone, so nothing else would tell that the slot has their units.
+ */
+bool ps_seen_finish(struct ps_seen *seen, const struct ps_seen_range *ranges, uint32_t n)
+{
+    struct ps_seen_range both[PS_SEEN_FINISHED_MAX];
+    uint32_t n_both = 0;
+    uint32_t own = 0;
+    for (uint32_t i = 0; i < n || own < seen->n_finished;) {
+        bool theirs =
+            own == seen->n_finished || (i < n && ranges[i].first <= seen->finished[own].first);
+        if (!add_range(both, &n_both, theirs ? &ranges[i++] : &seen->finished[own++])) {
+            return false;
+        }
+    }
+    memcpy(seen->finished, both, n_both * sizeof(both[0]));
+    seen->n_finished = n_both;
     for (uint32_t i = 0; i < seen->n_streams_max;) {
         uint64_t key = seen->streams[i].key;
         if (key != 0 && finished(seen, key)) {

@@ -83,8 +83,8 @@ enum ps_seen_verdict ps_seen_look(const struct ps_seen *seen, const struct ps_se
 void ps_seen_take(struct ps_seen *seen, const struct ps_seen_item *item);
 
 /**
- * Replace the finished leases by these ascending ranges that lie apart; forgets their streams.
- * False, and nothing changed, when there are more than PS_SEEN_FINISHED_MAX.
+ * These leases, too, are finished: ascending ranges that lie apart. Forgets their streams. False,
+ * and nothing changed, when there would be more than PS_SEEN_FINISHED_MAX ranges.
  */
 bool ps_seen_finish(struct ps_seen *seen, const struct ps_seen_range *ranges, uint32_t n);
 

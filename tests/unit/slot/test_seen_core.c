@@ -329,6 +329,23 @@ START_TEST(a_finished_lease_is_taken_for_ever)
 }
 END_TEST
 
+START_TEST(a_shorter_list_takes_no_finish_back)
+{
+    fresh();
+    struct ps_seen_range more[] = {{1, 4}, {8, 9}, {20, 20}};
+    struct ps_seen_range less[] = {{1, 3}, {5, 5}, {10, 12}, {19, UINT64_MAX}};
+    ck_assert(ps_seen_finish(&seen, more, 3));
+    ck_assert(ps_seen_finish(&seen, less, 4));
+    for (uint64_t key = 1; key < 25; key++) {
+        bool open = key == 6 || key == 7 || (key > 12 && key < 19);
+        ck_assert_int_eq(look(key, 0), open ? PS_SEEN_NEW : PS_SEEN_TAKEN);
+    }
+    ck_assert_uint_eq(seen.n_finished, 3);
+    ck_assert(ps_seen_finish(&seen, NULL, 0));
+    ck_assert_uint_eq(seen.n_finished, 3);
+}
+END_TEST
+
 START_TEST(too_many_ranges_change_nothing)
 {
     fresh();
@@ -427,6 +444,7 @@ Suite *suite_seen_core(void)
     tcase_add_test(tcase, a_new_holder_may_start_far_above_the_window);
     tcase_add_test(tcase, looking_acknowledges_nothing);
     tcase_add_test(tcase, a_finished_lease_is_taken_for_ever);
+    tcase_add_test(tcase, a_shorter_list_takes_no_finish_back);
     tcase_add_test(tcase, too_many_ranges_change_nothing);
     tcase_add_loop_test(tcase, contradictions_are_bad, 0, PS_ARRAY_LEN(lies));
     tcase_add_test(tcase, fragments_of_another_cut_are_bad);

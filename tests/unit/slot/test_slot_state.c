@@ -277,6 +277,23 @@ START_TEST(a_new_generation_has_leases_and_no_sessions)
 }
 END_TEST
 
+/* A slot may be cut after a lease was finished that the record of the job lends again. */
+START_TEST(a_lease_that_only_the_slot_knows_as_finished_stays_finished)
+{
+    struct ps_seen_range known = {1, 3};
+    struct ps_seen_range all = {1, 4};
+    struct ps_record_finish noted = {.version = 1, .ranges = &known, .n_ranges = 1};
+    struct ps_seen_item item = {.stream = 4, .n_fragments = 1};
+    fill(8);
+    ck_assert(ps_seen_finish(&slot.seen, &all, 1));
+    ck_assert_int_eq(read_back(ps_slot_state_write(&slot, bytes)), PS_OK);
+    ps_slot_state_forget(&other);
+    uint64_t position = 0;
+    ck_assert(ps_slot_propose_finish(&other, &noted, &position));
+    ck_assert_int_eq(ps_seen_look(&other.seen, &item), PS_SEEN_TAKEN);
+}
+END_TEST
+
 Suite *suite_slot_state(void)
 {
     Suite *suite = suite_create("slot_state");
@@ -288,6 +305,7 @@ Suite *suite_slot_state(void)
     tcase_add_test(tcase, the_largest_state_fits);
     tcase_add_test(tcase, damaged_states_are_refused_or_valid);
     tcase_add_test(tcase, a_new_generation_has_leases_and_no_sessions);
+    tcase_add_test(tcase, a_lease_that_only_the_slot_knows_as_finished_stays_finished);
     suite_add_tcase(suite, tcase);
     return suite;
 }
