@@ -149,6 +149,7 @@ void ps_coord_core_stop(struct ps_coord_core *core, uint64_t now_ms, const char 
     if (ps_coord_core_over(core)) {
         return;
     }
+    core->wants_back = false; /* There is nothing to go back for. */
     (void)snprintf(core->reason, sizeof(core->reason), "%s", reason);
     end_job(core, now_ms, PS_COORD_STOPPED);
 }

@@ -395,6 +395,7 @@ void rig_report(struct rig_member *member, Ps__V1__WorkerReport *progress)
             acks.generation_loaded = member->loaded;
             acks.min_clock = member->view;
             acks.cut_taken = member->cut;
+            acks.lost_slot = member->lost_slot;
             written.cut = member->cut;
             written.bytes = 100;
             acks.cut_written = member->cut != 0 ? &written : NULL;

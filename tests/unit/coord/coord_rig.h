@@ -45,8 +45,9 @@ struct rig_member {
     uint8_t id;        /* Of its data. */
     uint64_t position; /* Of every slot. */
     uint64_t loaded, cut, restore, kept, view;
-    bool slow;     /* It does not load, and takes no cut. */
-    uint64_t hold; /* Workers: asked for, and reported. */
+    uint32_t lost_slot; /* 1 + a slot that lacks records; 0: none does. */
+    bool slow;          /* It does not load, and takes no cut. */
+    uint64_t hold;      /* Workers: asked for, and reported. */
     uint64_t generation, term;
     uint32_t patience_ms;
     char reason[256];

@@ -475,6 +475,26 @@ START_TEST(data_lost_takes_the_whole_job_back_in_one_write)
 }
 END_TEST
 
+/* Both are heard before anything follows from either. */
+START_TEST(a_job_that_is_stopped_when_data_are_lost_does_not_go_back)
+{
+    begin(true);
+    ck_assert_int_eq(snapshot(), PS_OK);
+    rig_call_free(&call);
+    rig.members[1].lost_slot = 2;
+    rig_report(&rig.members[1], NULL);
+    Ps__V1__ShutdownRequest request = PS__V1__SHUTDOWN_REQUEST__INIT;
+    rig_call_start(&rig, &call, "/ps.v1.Coordinator/Shutdown", &request.base,
+                   &ps__v1__shutdown_reply__descriptor);
+    rig_pass(&rig, 100);
+    ck_assert(call.done);
+    ck_assert_int_eq(call.request.err.status, PS_OK);
+    rig_call_free(&call);
+    ck_assert_int_eq(ps_coord_job_state(rig.coord), PS_COORD_STOPPED);
+    end();
+}
+END_TEST
+
 #ifdef PS_PLANT
 START_TEST(a_planted_second_write_is_found)
 {
@@ -590,6 +610,7 @@ Suite *suite_life(void)
 #ifdef PS_PLANT
     tcase_add_test(tcase, a_planted_second_write_is_found);
 #endif
+    tcase_add_test(tcase, a_job_that_is_stopped_when_data_are_lost_does_not_go_back);
     tcase_add_test(tcase, a_restore_goes_where_it_is_asked_to);
     tcase_add_test(tcase, a_cluster_of_another_size_begins_with_a_snapshot);
     tcase_add_test(tcase, memory_may_run_out_over_cut_and_return);
