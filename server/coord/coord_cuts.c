@@ -116,7 +116,8 @@ enum ps_status coord_cut_known(struct ps_coord *coord, const struct ps_cut_found
     message.ms = ps_exec_now_ms(coord->options.exec) - cut->begun_ms;
     message.held_us = 1000 * (cut->let_go_ms - cut->begun_ms);
     message.all_held = cut->all_held;
-    ProtobufCMessage *copy = ps_wire_copy(&message.base, coord->options.mem);
+    /* Small, and beyond the budget: it is complete already and must not be given up now. */
+    ProtobufCMessage *copy = ps_wire_copy(&message.base, NULL);
     if (copy == NULL) {
         return ps_fail(err, PS_ERR_NOMEM, "no memory for one more cut");
     }

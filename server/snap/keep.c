@@ -33,9 +33,7 @@ enum ps_status ps_snap_remove_folder(struct ps_disk *disk, const char *dir, stru
     return status == PS_OK ? gone_is_fine(ps_disk_remove(disk, dir, err)) : status;
 }
 
-/* From here on the snapshot is not complete, even after a power cut. */
-static enum ps_status remove_manifest(struct ps_disk *disk, const char *folder,
-                                      struct ps_error *err)
+enum ps_status ps_snap_unfinish(struct ps_disk *disk, const char *folder, struct ps_error *err)
 {
     char path[PS_SNAP_PATH_BYTES];
     enum ps_status status = ps_snap_path(folder, PS_SNAP_MANIFEST, path, err);
@@ -54,7 +52,7 @@ static enum ps_status remove_cut(struct ps_disk *disk, const char *folder, struc
     struct ps_disk_entry *entries = NULL;
     char path[PS_SNAP_PATH_BYTES];
     size_t n = 0;
-    enum ps_status status = remove_manifest(disk, folder, err);
+    enum ps_status status = ps_snap_unfinish(disk, folder, err);
     if (status == PS_OK) {
         status = ps_disk_list(disk, folder, &entries, &n, err);
     }

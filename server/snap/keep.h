@@ -34,6 +34,11 @@ PS_MUST_CHECK enum ps_status ps_snap_drop_older(const struct ps_snap_place *plac
 PS_MUST_CHECK enum ps_status ps_snap_drop(const struct ps_snap_place *place, uint32_t server,
                                           uint64_t generation, uint64_t cut, struct ps_error *err);
 
+/** Take away the MANIFEST of a cut's folder: from here on it is not complete, even after a power
+ * cut. What is not there is fine. */
+PS_MUST_CHECK enum ps_status ps_snap_unfinish(struct ps_disk *disk, const char *folder,
+                                              struct ps_error *err);
+
 /** Take away a folder of plain files. What is not there is fine. */
 PS_MUST_CHECK enum ps_status ps_snap_remove_folder(struct ps_disk *disk, const char *dir,
                                                    struct ps_error *err);

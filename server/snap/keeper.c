@@ -136,6 +136,11 @@ static enum ps_status write_both(const struct keeper *keeper, const struct ps_cu
         struct ps_slice list = {.data = text, .n_bytes = n_bytes};
         status = replace(disk, folder, PS_SNAP_MANIFEST, &list, err);
     }
+    if (status != PS_OK) { /* It may have got its name, and is given up: it must not count. */
+        struct ps_error ignored;
+        enum ps_status removed = ps_snap_unfinish(disk, folder, &ignored);
+        (void)removed;
+    }
     ps_failpoint("job.after_manifest");
     ps_mem_free(text);
     return status;
