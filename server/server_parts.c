@@ -60,6 +60,8 @@ enum ps_status server_make_lanes(struct ps_server *server, struct ps_error *err)
     server->svc.exec = options->exec;
     server->svc.catalogue = &server->catalogue;
     server->svc.n_lanes = options->n_lanes;
+    /* The listener opens before attending begins: who calls in between must wait, too. */
+    atomic_store_explicit(&server->svc.unplaced, true, memory_order_relaxed);
     return PS_OK;
 }
 
