@@ -110,7 +110,7 @@ static void write_part(struct ps_server *server)
                                                     .n_bytes = last->tables[i].n_bytes};
     }
     cutting->write = (struct ps_snap_write){
-        .job = {.generation = view.generation,
+        .job = {.generation = cutting->generation,
                 .cut = cutting->number,
                 .cluster = view.cluster,
                 .key_seed = atomic_load_explicit(&server->svc.key_seed, memory_order_relaxed),
@@ -153,7 +153,10 @@ static void begin(struct ps_server *server, uint64_t number)
 {
     struct server_lasting *last = &server->lasting;
     struct server_cutting *cutting = &last->cutting;
+    struct ps_attend_view view;
+    ps_attend_view(server->attend, &view);
     cutting->number = number;
+    cutting->generation = view.generation;
     cutting->called_off = false;
     cutting->began_ms = ps_exec_now_ms(server->options.exec);
     cutting->cut = ps_cut_create(server->options.mem);

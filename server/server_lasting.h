@@ -51,8 +51,9 @@ struct server_base {
 
 /** The cut under way. */
 struct server_cutting {
-    uint64_t number; /* 0: none. */
-    uint64_t next;   /* Ordered meanwhile: this one is called off; 0: none. */
+    uint64_t number;     /* 0: none. */
+    uint64_t next;       /* Ordered meanwhile: this one is called off; 0: none. */
+    uint64_t generation; /* Whose the slots are; a newer one may have been told of since. */
     bool called_off;
     uint64_t began_ms;
     uint64_t log_bytes; /* When it began. */
