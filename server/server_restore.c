@@ -67,8 +67,27 @@ static enum ps_status load_rest(void *arg, uint32_t slot, uint32_t table,
                : status;
 }
 
+/* The lane copies as many floats as its table has, so there must be as many. */
+static bool row_fits(const struct load *load, const struct ps_snap_row *row)
+{
+    const struct ps_server *server = load->server;
+    if (row->table >= server->lasting.n_tables) {
+        return false;
+    }
+    const struct ps_table_info *info = &server->catalogue.tables[row->table];
+    return info->sparse && row->width == info->rows.width &&
+           row->state_per_elem == info->rows.state_per_elem &&
+           (row->saved.weights != NULL || info->optim->derive != NULL);
+}
+
 static enum ps_status load_row(void *arg, const struct ps_snap_row *row, struct ps_error *err)
 {
+    if (!row_fits(arg, row)) {
+        return ps_fail(err, PS_ERR_CORRUPT,
+                       "slot %" PRIu32 ": rows of %" PRIu32
+                       " floats are not those of table %" PRIu32,
+                       row->slot, row->width, row->table);
+    }
     return ps_lane_restore_row(lane_of(arg, row->slot), row->table, row->slot, &row->saved, err);
 }
 
