@@ -182,6 +182,12 @@ static enum ps_status open_both(struct run *run, struct ps_error *err)
 
 /* ---- The log -------------------------------------------------------------------------------- */
 
+/* Lines of a generation that was given up may be longer than those of the one that counts. */
+static bool all_seen(const struct run *run)
+{
+    return run->replay->generation == run->generation_of_to && replay_done(run->replay);
+}
+
 /* The log has to begin where the snapshot ends. */
 static enum ps_status look_at_lsn(struct run *run, uint64_t lsn, struct ps_error *err)
 {
@@ -207,8 +213,7 @@ static enum ps_status see_record(void *arg, uint64_t lsn, const struct ps_record
     if (status == PS_OK) {
         status = replay_record(run->replay, record, err);
     }
-    return status == PS_OK && replay_done(run->replay) ? ps_fail(err, PS_ERR_CANCELED, "enough")
-                                                       : status;
+    return status == PS_OK && all_seen(run) ? ps_fail(err, PS_ERR_CANCELED, "enough") : status;
 }
 
 static enum ps_status see_table(void *arg, uint64_t lsn, uint32_t number, const uint8_t *bytes,
@@ -307,7 +312,7 @@ static enum ps_status replay(struct run *run, struct ps_error *err)
     const struct ps_wal_visitor visitor = {
         .record = see_record, .table = see_table, .generation = see_generation, .arg = run};
     struct ps_wal_recovered log = {0};
-    if (status == PS_OK && !replay_done(run->replay)) {
+    if (status == PS_OK && !all_seen(run)) {
         status = ps_wal_recover(&recovery, &visitor, &log, err);
         status = status == PS_ERR_CANCELED ? PS_OK : status;
     }
