@@ -46,9 +46,17 @@ static enum ps_status check_same(const struct ps_coord *coord, const Ps__V1__Cut
         return ps_fail(err, PS_ERR_INVALID,
                        "cut %s is of another cluster: start a new one with --restore", name);
     }
+    const Ps__V1__JobDefinition *ours = coord->definition.job;
+    const Ps__V1__JobDefinition *job = state->definition;
+    struct ps_lease_plan plan;
+    if (job != NULL && coord_check_job(job, &plan, err) != PS_OK) {
+        return ps_wrap(err, PS_ERR_CORRUPT, "the job of cut %s", name);
+    }
     const char *field = NULL;
-    if (coord->definition.job != NULL && state->definition != NULL) {
-        field = coord_job_difference(coord->definition.job, state->definition);
+    if (ours != NULL && job != NULL) {
+        field = coord_job_difference(ours, job);
+        bool others = ours->units_per_lease != job->units_per_lease; /* Leases of other rows. */
+        field = field == NULL && others ? "number of units in a lease" : field;
     }
     if (field != NULL) {
         return ps_fail(err, PS_ERR_EXISTS, "the job of cut %s has another %s", name, field);

@@ -171,7 +171,8 @@ static enum ps_status resume_close(struct ps_coord *coord, const Ps__V1__CloseSt
                             member->lease == entry->lease && member->kind == PS_COORD_WORKER);
         }
         if (close->pending &&
-            !(held && ps_lease_may_have(&core->pool.plan, entry->lease, entry->unit + 1))) {
+            !(held && entry->lease != 0 &&
+              ps_lease_may_have(&core->pool.plan, entry->lease, entry->unit + 1))) {
             return damaged(err, "a closed step");
         }
     }

@@ -542,6 +542,31 @@ START_TEST(a_restore_goes_where_it_is_asked_to)
 }
 END_TEST
 
+/* Its sums are right, and what it says is not. */
+static void spoil_job(struct ps_cut_found *cut)
+{
+    Ps__V1__CutState *state = ps__v1__cut_state__unpack(NULL, cut->n_job_bytes, cut->job);
+    ck_assert_ptr_nonnull(state);
+    ps__v1__consistency__free_unpacked(state->definition->consistency, NULL);
+    state->definition->consistency = NULL;
+    cut->n_job_bytes = ps__v1__cut_state__pack(state, cut->job);
+    ps__v1__cut_state__free_unpacked(state, NULL);
+}
+
+START_TEST(a_cut_with_a_job_that_cannot_be_is_refused)
+{
+    static char name[] = "000001-0000000001";
+    begin(true);
+    ck_assert_int_eq(snapshot(), PS_OK);
+    rig_call_free(&call);
+    spoil_job(&keeper.cuts[0]);
+    ck_assert_int_eq(restore(name), PS_ERR_CORRUPT);
+    rig_call_free(&call);
+    ck_assert_int_eq(ps_coord_job_state(rig.coord), PS_COORD_RUNNING);
+    end();
+}
+END_TEST
+
 START_TEST(a_cluster_of_another_size_begins_with_a_snapshot)
 {
     begin(true);
@@ -612,6 +637,7 @@ Suite *suite_life(void)
 #endif
     tcase_add_test(tcase, a_job_that_is_stopped_when_data_are_lost_does_not_go_back);
     tcase_add_test(tcase, a_restore_goes_where_it_is_asked_to);
+    tcase_add_test(tcase, a_cut_with_a_job_that_cannot_be_is_refused);
     tcase_add_test(tcase, a_cluster_of_another_size_begins_with_a_snapshot);
     tcase_add_test(tcase, memory_may_run_out_over_cut_and_return);
     suite_add_tcase(suite, tcase);
