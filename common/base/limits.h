@@ -127,6 +127,7 @@
 #define PS_CUT_TAKE_MS      10000u /* Servers take a cut in milliseconds; this one is stuck. */
 #define PS_CUT_WRITE_MS     3600000u /* 180 GB at 50 MB/s: a slower disk has no use for cuts. */
 #define PS_CUTS_MAX         64u      /* Complete ones that the coordinator remembers. */
+#define PS_LOAD_TRIES_MAX   8u       /* Of a server at one cut: then it cannot be read. */
 
 PS_STATIC_ASSERT(PS_PARKED_PULLS_MAX >= PS_SESSIONS_MAX,
                  "every worker must be able to have one pull parked, or a barrier can deadlock");

@@ -157,6 +157,7 @@ static void renew_places(struct ps_coord_core *core)
     for (uint32_t i = 0; i < core->options.n_servers; i++) {
         core->places[i].since = core->placement.version;
         core->places[i].view = 0;
+        core->places[i].n_tries = 0;
         if (core->servers[i] != PS_COORD_NOBODY) {
             uint64_t placement = core->members[core->servers[i]].acks.placement;
             core->members[core->servers[i]].acks = (struct ps_coord_acks){.placement = placement};

@@ -174,6 +174,7 @@ struct ps_coord_place {
     uint64_t away_ms; /* Since when. */
     uint64_t since;   /* The placement of its latest epochs; what it knew before counts not. */
     uint64_t loaded;  /* The generation that its slots hold. */
+    uint32_t n_tries; /* So often its process ended before it had loaded this generation's cut. */
     uint64_t view;    /* Min clock at its gates, as it said. */
 };
 

@@ -276,6 +276,30 @@ static void note_join(const struct ps_coord_core *core, struct ps_coord_place *p
     place->view = 0;
 }
 
+/*
+ * A part that cannot be read ends its server every time, and who starts it again would do so for
+ * ever.
+ */
+static void count_try(struct ps_coord_core *core, uint64_t now_ms, uint32_t index)
+{
+    struct ps_coord_place *place = &core->places[index];
+    bool loads = core->base.is && !core->base.loaded;
+    if (!loads || place->loaded == core->generation) {
+        return;
+    }
+    place->n_tries++;
+    if (place->n_tries >= PS_LOAD_TRIES_MAX) {
+        char text[PS_ERROR_TEXT_BYTES];
+        (void)snprintf(text, sizeof(text),
+                       "server %" PRIu32 " (%.80s) ended %" PRIu32
+                       " times before it had loaded snapshot %06" PRIu64 "-%010" PRIu64
+                       ": its log says why",
+                       index, server_at(core, index)->address, place->n_tries,
+                       core->base.generation, core->base.cut);
+        ps_coord_core_lose(core, now_ms, text);
+    }
+}
+
 static void end_former(struct ps_coord_core *core, uint32_t place)
 {
     struct ps_coord_member *former = server_at(core, place);
@@ -338,6 +362,7 @@ void ps_coord_server_seat(struct ps_coord_core *core, uint64_t now_ms, uint32_t 
     end_former(core, seat);
     core->members[member].server = seat;
     core->servers[seat] = member;
+    count_try(core, now_ms, seat);
     note_join(core, &core->places[seat], join);
     raise_epochs(core, seat);
     ps_coord_cut_give_up(&core->cut, now_ms, "a server was started again");

@@ -495,6 +495,26 @@ START_TEST(a_job_that_is_stopped_when_data_are_lost_does_not_go_back)
 }
 END_TEST
 
+START_TEST(a_cut_that_a_server_cannot_load_is_not_tried_for_ever)
+{
+    (void)lose_data();
+    enum ps_status status = PS_OK;
+    uint32_t n = 0;
+    while (status == PS_OK && n < 100) {
+        ck_assert_int_eq(ps_coord_job_state(rig.coord), PS_COORD_RESTORING);
+        rig_break(&rig.members[1]);
+        status = rig_rejoin(&rig.members[1]);
+        n++;
+        if (ps_coord_job_state(rig.coord) == PS_COORD_LOST) {
+            break;
+        }
+    }
+    ck_assert_uint_eq(n, PS_LOAD_TRIES_MAX);
+    ck_assert_ptr_nonnull(strstr(ps_coord_reason(rig.coord), "snapshot 000001-0000000001"));
+    end();
+}
+END_TEST
+
 #ifdef PS_PLANT
 START_TEST(a_planted_second_write_is_found)
 {
@@ -636,6 +656,7 @@ Suite *suite_life(void)
     tcase_add_test(tcase, a_planted_second_write_is_found);
 #endif
     tcase_add_test(tcase, a_job_that_is_stopped_when_data_are_lost_does_not_go_back);
+    tcase_add_test(tcase, a_cut_that_a_server_cannot_load_is_not_tried_for_ever);
     tcase_add_test(tcase, a_restore_goes_where_it_is_asked_to);
     tcase_add_test(tcase, a_cut_with_a_job_that_cannot_be_is_refused);
     tcase_add_test(tcase, a_cluster_of_another_size_begins_with_a_snapshot);
