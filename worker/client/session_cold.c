@@ -177,7 +177,8 @@ static bool pack_leave(struct ps_session_cold *cold, struct ps_out *ret)
 /* How an answered call ends: with its operation, or as another call for the same operation. */
 enum next {
     NEXT_DONE,
-    NEXT_DESCRIBE
+    NEXT_DESCRIBE,
+    NEXT_LATER /* Not yet: again after a while. */
 };
 
 static enum next take_join(struct ps_session_cold *cold, const ProtobufCMessage *message)
@@ -249,19 +250,54 @@ static enum next take_define_job(struct ps_session_cold *cold, const ProtobufCMe
     return NEXT_DONE;
 }
 
+/*
+ * A coordinator that has just come back describes a table only when every server has said again
+ * that it made it; asked to define it, it answers when that is so. One that lies never does.
+ */
+static bool lacks_for_now(struct ps_session_cold *cold)
+{
+    const struct ps_session *session = cold->session;
+    const struct ps_define_table_op *op = PS_CONTAINER_OF(cold->op, struct ps_define_table_op, op);
+    uint64_t now_ms = ps_exec_now_ms(session->options.exec);
+    if (op->ret_table < session->n_tables) {
+        return false;
+    }
+    cold->lacks_since_ms = cold->lacks_since_ms != 0 ? cold->lacks_since_ms : now_ms;
+    return now_ms - cold->lacks_since_ms < session->options.give_up_ms;
+}
+
+/* Of a coordinator, or of a generation, that is over: the stream was faster than this answer. */
+static bool outdated(struct ps_session_cold *cold, const Ps__V1__DescribeReply *reply)
+{
+    const struct ps_view *view = &cold->session->view;
+    if (reply->term >= view->term && reply->generation >= view->generation) {
+        return false;
+    }
+    (void)ps_fail(&cold->why, PS_ERR_UNAVAIL, "only a coordinator of earlier times has answered");
+    return true;
+}
+
 static enum next take_describe(struct ps_session_cold *cold, const ProtobufCMessage *message)
 {
     const Ps__V1__DescribeReply *reply = (const Ps__V1__DescribeReply *)message;
     struct ps_session *session = cold->session;
+    if (outdated(cold, reply)) {
+        return NEXT_LATER;
+    }
     if (ps_session_state_newest(session, reply->term, reply->generation)) {
         ps_session_state_placement(session, reply->placement);
         ps_session_state_catalogue(session, reply->catalogue);
         ps_session_state_consistency(session, reply->consistency);
         ps_session_state_min_clock(session, reply->min_clock);
     }
-    if (cold->defines) {
-        check_defined(cold);
+    if (!cold->defines) {
+        return NEXT_DONE;
     }
+    if (lacks_for_now(cold)) {
+        cold->kind = PS_SESSION_DEFINE_TABLE;
+        return NEXT_LATER;
+    }
+    check_defined(cold);
     return NEXT_DONE;
 }
 
@@ -270,7 +306,9 @@ static enum next take_look(struct ps_session_cold *cold, const ProtobufCMessage 
 {
     const Ps__V1__DescribeReply *reply = (const Ps__V1__DescribeReply *)message;
     struct ps_look_op *look = PS_CONTAINER_OF(cold->op, struct ps_look_op, op);
-    (void)take_describe(cold, message);
+    if (take_describe(cold, message) == NEXT_LATER) {
+        return NEXT_LATER;
+    }
     look->op.err.status = ps_cluster_read(reply, NULL, &look->ret_cluster, &look->op.err);
     return NEXT_DONE;
 }
@@ -364,35 +402,6 @@ static void send_cold(struct ps_session_cold *cold)
     cold->head = NULL;
 }
 
-static void take_answer(struct ps_session_cold *cold)
-{
-    struct ps_session *session = cold->session;
-    const struct ps_msg *reply = cold->request.reply;
-    enum ps_status why;
-    ProtobufCMessage *message = ps_wire_unpack_why(kinds[cold->kind].reply, reply->slices,
-                                                   reply->n_slices, session->options.mem, &why);
-    if (message == NULL) {
-        end_cold(cold, why,
-                 why == PS_ERR_NOMEM ? "no memory for the coordinator's answer"
-                                     : "the coordinator's answer makes no sense");
-        return;
-    }
-    cold->op->err.status = PS_OK;
-    cold->answered = true;
-    enum next next = kinds[cold->kind].take(cold, message);
-    cold->answered = false;
-    ps_wire_unpacked_free(message);
-    struct ps_error usable;
-    if (session->view.fenced && ps_session_usable(session, &usable) != PS_OK) {
-        end_cold(cold, usable.status, usable.text); /* By this very answer. */
-    } else if (next == NEXT_DESCRIBE) {
-        cold->kind = PS_SESSION_DESCRIBE;
-        send_cold(cold);
-    } else {
-        end_cold(cold, cold->op->err.status, cold->op->err.text);
-    }
-}
-
 /* Silence says less than what was heard before it. */
 static void keep_reason(struct ps_session_cold *cold, const struct ps_error *err)
 {
@@ -452,6 +461,40 @@ static void try_later(struct ps_session_cold *cold, uint64_t now_ms)
     wait_ms = wait_ms > least_ms ? wait_ms : least_ms;
     uint64_t left_ms = cold->give_up_at_ms - now_ms;
     ps_timer_start(session->options.exec, &cold->timer, wait_ms < left_ms ? wait_ms : left_ms);
+}
+
+static void take_answer(struct ps_session_cold *cold)
+{
+    struct ps_session *session = cold->session;
+    const struct ps_msg *reply = cold->request.reply;
+    enum ps_status why;
+    ProtobufCMessage *message = ps_wire_unpack_why(kinds[cold->kind].reply, reply->slices,
+                                                   reply->n_slices, session->options.mem, &why);
+    if (message == NULL) {
+        end_cold(cold, why,
+                 why == PS_ERR_NOMEM ? "no memory for the coordinator's answer"
+                                     : "the coordinator's answer makes no sense");
+        return;
+    }
+    cold->op->err.status = PS_OK;
+    cold->answered = true;
+    enum next next = kinds[cold->kind].take(cold, message);
+    cold->answered = false;
+    ps_wire_unpacked_free(message);
+    struct ps_error usable;
+    bool over = session->view.fenced || next == NEXT_LATER;
+    if (over && ps_session_usable(session, &usable) != PS_OK) {
+        end_cold(cold, usable.status, usable.text); /* By this very answer, or in vain. */
+    } else if (next == NEXT_LATER && patient(cold)) {
+        try_later(cold, ps_exec_now_ms(session->options.exec));
+    } else if (next == NEXT_LATER) {
+        give_up(cold, true);
+    } else if (next == NEXT_DESCRIBE) {
+        cold->kind = PS_SESSION_DESCRIBE;
+        send_cold(cold);
+    } else {
+        end_cold(cold, cold->op->err.status, cold->op->err.text);
+    }
 }
 
 static void take_failure(struct ps_session_cold *cold)

@@ -137,8 +137,9 @@ struct ps_session_cold {
     uint64_t next_log_ms; /* After so long another line says what is waited for. */
     struct ps_error why;  /* The most telling failure so far. */
     bool under_way;
-    bool answered; /* Its answer is being taken: it ends by that. */
-    bool defines;  /* A Describe that was a DefineTable. */
+    bool answered;           /* Its answer is being taken: it ends by that. */
+    bool defines;            /* A Describe that was a DefineTable. */
+    uint64_t lacks_since_ms; /* The coordinator describes less than what it made; 0: no. */
     uint8_t *head; /* Of a request that the scratch has no room for; until it has started. */
     bool starved;  /* There was no memory for one. */
 };

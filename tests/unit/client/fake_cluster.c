@@ -296,6 +296,8 @@ static void describe(struct fake_cluster *cluster, struct fake_call *call)
     struct catalogue catalogue;
     fill_placement(cluster, &placement);
     fill_catalogue(cluster, &catalogue);
+    PS_ASSERT(cluster->n_undescribed <= cluster->n_tables);
+    catalogue.message.n_tables -= cluster->n_undescribed;
     Ps__V1__DescribeReply answer;
     ps__v1__describe_reply__init(&answer);
     answer.term = cluster->term;

@@ -76,7 +76,8 @@ struct fake_cluster {
     int protocol_off;   /* From the right protocol, in answers to Join. */
     uint64_t shape_off; /* A lie about every table, as what follows. */
     uint32_t number_off;
-    char first_letter; /* Of each name; 0: the right one. */
+    uint32_t n_undescribed; /* The last tables, that Describe is silent about. */
+    char first_letter;      /* Of each name; 0: the right one. */
     uint64_t term;
     uint64_t generation;
     uint64_t min_clock;

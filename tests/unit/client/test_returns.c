@@ -129,6 +129,31 @@ START_TEST(an_old_description_does_not_lead_back_to_the_old_address)
 }
 END_TEST
 
+START_TEST(what_an_earlier_coordinator_answers_late_is_asked_again)
+{
+    rig.cluster->term = 8;
+    fake_state(rig.cluster, true);
+    fake_run(&rig.cluster->net, 0);
+    rig.cluster->term = 7;
+    uint32_t described = 0;
+    uint32_t looked = 0;
+    struct ps_op describe = rig_op(&described);
+    struct ps_look_op look = {.op = rig_op(&looked)};
+    ps_session_describe(rig.client, &describe);
+    ps_session_look(rig.client, &look);
+    fake_run(&rig.cluster->net, 200);
+    ck_assert_uint_eq(described, 0);
+    ck_assert_uint_eq(looked, 0);
+    rig.cluster->term = 8;
+    (void)rig_wait(&rig, &described, GOES_ON_MS);
+    (void)rig_wait(&rig, &looked, GOES_ON_MS);
+    ck_assert_int_eq(describe.err.status, PS_OK);
+    ck_assert_int_eq(look.op.err.status, PS_OK);
+    ck_assert_uint_eq(look.ret_cluster->term, 8);
+    ps_cluster_free(look.ret_cluster);
+}
+END_TEST
+
 static enum fake_fate lose_replies_of_server_1(struct fake_cluster *cluster PS_UNUSED,
                                                uint32_t server)
 {
@@ -517,6 +542,7 @@ static TCase *tcase_servers(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_server_that_came_back_elsewhere_is_followed_at_once);
     tcase_add_test(tcase, an_old_description_does_not_lead_back_to_the_old_address);
+    tcase_add_test(tcase, what_an_earlier_coordinator_answers_late_is_asked_again);
     tcase_add_test(tcase, what_the_old_address_had_taken_is_not_applied_again);
 #ifdef PS_PLANT
     tcase_add_test(tcase, a_planted_repeat_under_another_sequence_is_applied_again);

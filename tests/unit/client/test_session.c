@@ -414,6 +414,35 @@ START_TEST(tables_that_others_defined_below_are_learnt_with_ones_own)
 }
 END_TEST
 
+/* One that has just come back waits for its servers to say what they have. */
+START_TEST(a_table_that_is_made_and_not_described_yet_is_waited_for)
+{
+    rig_stop(&rig);
+    rig_init(&rig, 2, PS_CLIENT_WORKER);
+    uint32_t count;
+    struct ps_op op = rig_op(&count);
+    ps_session_join(rig.client, &op);
+    (void)rig_wait(&rig, &count, 100);
+    (void)fake_table(rig.cluster, "small", RIG_SMALL_N);
+    (void)fake_table(rig.cluster, "big", RIG_BIG_N);
+    rig.cluster->n_undescribed = 2;
+    struct ps_table_def def = {
+        .name = "big", .n_dims = 1, .shape = {RIG_BIG_N}, .optimizer = "sgd"};
+    struct ps_define_table_op define = {.op = rig_op(&count), .def = &def};
+    ps_session_define_table(rig.client, &define);
+    fake_run(&rig.cluster->net, 500);
+    ck_assert_uint_eq(count, 0);
+    rig.cluster->n_undescribed = 0;
+    (void)rig_wait(&rig, &count, 5000);
+    ck_assert_uint_eq(count, 1);
+    ck_assert_int_eq(define.op.err.status, PS_OK);
+    ck_assert_uint_eq(define.ret_table, 1);
+    struct ps_push_op push = rig_push(&rig, &count, 0);
+    ck_assert_int_eq(rig_push_wait(&rig, &push, &count, 100), PS_OK);
+    rig_check_applied(&rig, 1.0f);
+}
+END_TEST
+
 /* Who believed it would write weights of that size into arrays of the size that was asked for. */
 START_TEST(a_coordinator_that_says_a_table_is_another_one_is_not_believed)
 {
@@ -436,7 +465,8 @@ START_TEST(a_coordinator_that_says_a_table_is_another_one_is_not_believed)
         .name = "small", .n_dims = 1, .shape = {RIG_SMALL_N}, .optimizer = "sgd"};
     struct ps_define_table_op define = {.op = rig_op(&count), .def = &def};
     ps_session_define_table(rig.client, &define);
-    (void)rig_wait(&rig, &count, 100);
+    /* What is not described may be so later, for as long as anybody is waited for. */
+    (void)rig_wait(&rig, &count, _i == 2 ? 20000 : 100);
     ck_assert_uint_eq(count, 1);
     ck_assert_int_eq(define.op.err.status, PS_ERR_CORRUPT);
     ck_assert_ptr_nonnull(strstr(define.op.err.text, "coordinator (coordinator:1)"));
@@ -512,6 +542,7 @@ static TCase *tcase_life(void)
     tcase_add_test(tcase, a_coordinator_that_never_starts_is_named);
     tcase_add_test(tcase, a_reader_learns_tables_and_pulls_without_a_clock);
     tcase_add_test(tcase, tables_that_others_defined_below_are_learnt_with_ones_own);
+    tcase_add_test(tcase, a_table_that_is_made_and_not_described_yet_is_waited_for);
     tcase_add_loop_test(tcase, a_coordinator_that_says_a_table_is_another_one_is_not_believed, 0,
                         4);
     tcase_add_test(tcase, a_hint_does_not_outlast_the_patience_of_who_asks);
