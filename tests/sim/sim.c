@@ -111,9 +111,11 @@ static void run_last_look(struct sim *sim)
                                          .watch = &sim->watch,
                                          .plan = &sim->plan,
                                          .coordinator = SIM_COORDINATOR,
+                                         .coordinates = &sim->servers[0],
                                          .last = true};
     sim_reader_start(&sim->last, &options, sim_node_create(sim->world, "last-look"));
-    uint64_t until_ns = sim->world->now_ns + QUIET_NS;
+    uint64_t quiet_ns = sim->plan.damage ? DAMAGED_NS : QUIET_NS;
+    uint64_t until_ns = sim->world->now_ns + quiet_ns;
     while (going_on(sim, until_ns) && !sim->last.gone) {
         step(sim);
     }
@@ -314,6 +316,7 @@ static void start_clients(struct sim *sim)
             .watch = &sim->watch,
             .plan = &sim->plan,
             .coordinator = SIM_COORDINATOR,
+            .coordinates = &sim->servers[0],
             .start_ns = sim_below(world, 1000) * SIM_MS,
         };
         sim_reader_start(&sim->reader, &options, sim_node_create(world, "reader"));

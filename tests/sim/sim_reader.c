@@ -35,9 +35,11 @@ static bool op_fine(struct sim_reader *reader, const struct ps_op *op, const cha
     bool empty = status == PS_ERR_NOT_FOUND || status == PS_ERR_INVALID; /* Came back so. */
     bool fault = status == PS_ERR_FENCED || status == PS_ERR_LOST ||
                  (empty && reader->options.plan->damage && !reader->options.last);
-    bool may = status == PS_ERR_LOST && reader->options.plan->damage;
+    /* A coordinator that finds its data damaged does not start: that ends what asks for it. */
+    bool gone = status == PS_ERR_UNAVAIL && sim_server_gone(reader->options.coordinates);
+    bool may = (status == PS_ERR_LOST || gone) && reader->options.plan->damage;
     reader->lost = may;
-    if (!fault || (reader->options.last && !may)) {
+    if (!(fault || may) || (reader->options.last && !may)) {
         sim_break(reader->world, "%s: %s ended with '%s'", reader->node->name, what, op->err.text);
     }
     leave(reader);

@@ -6,6 +6,7 @@
  * One kind looks on during the run and may die of the network's luck like anybody; the other comes
  * when all is quiet, looks once and leaves: its `values` are the end of the story.
  */
+#include "sim/sim_server.h"
 #include "sim/sim_worker.h"
 
 struct sim_reader_options {
@@ -14,6 +15,7 @@ struct sim_reader_options {
     const struct sim_watch *watch;
     const struct sim_plan *plan;
     const char *coordinator;
+    const struct sim_server *coordinates; /* Its process. */
     uint64_t start_ns;
     bool last; /* Looks once. */
 };

@@ -251,6 +251,11 @@ void sim_server_heal(struct sim_server *server)
 
 /* ---- Looking ------------------------------------------------------------------------------- */
 
+bool sim_server_gone(const struct sim_server *server)
+{
+    return server->life == NULL && !sim_event_pending(&server->start);
+}
+
 struct sim_node *sim_server_node(const struct sim_server *server)
 {
     return server->lives[server->n_lives - 1]->node;

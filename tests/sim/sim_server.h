@@ -68,6 +68,8 @@ void sim_server_failpoint(struct sim_server *server, const char *name);
 /** The trouble is over: whoever is down starts now. */
 void sim_server_heal(struct sim_server *server);
 
+/** Nothing runs, and nobody will start it again. */
+bool sim_server_gone(const struct sim_server *server);
 /** The node of its latest life. */
 struct sim_node *sim_server_node(const struct sim_server *server);
 /** False: nothing runs. */
