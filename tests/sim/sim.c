@@ -396,6 +396,7 @@ struct sim *sim_create(const struct sim_options *options)
     sim->net = sim_net_create(sim->world);
     sim->ledger = sim_ledger_create(sim->world, &sim->plan);
     sim_watch_start(&sim->watch, sim->world, sim->net, sim->ledger, sim->plan.n_lanes);
+    sim->watch.coordinates = &sim->servers[0];
     listen_to_failpoints(sim);
     start_servers(sim);
     start_clients(sim);

@@ -26,6 +26,7 @@ enum coordinator_field {
     STATE_GENERATION = 2,
     STATE_CUT = 17,
     STATE_RESTORE = 18,
+    STATE_CUT_KEPT = 19,
     CUT_NUMBER = 1,
     RESTORE_GENERATION = 1,
     RESTORE_CUT_GENERATION = 2,
@@ -163,6 +164,15 @@ static void hear_cut(struct sim_watch *watch, uint64_t generation, uint64_t cut)
     }
 }
 
+static void begin_generation(struct sim_watch *watch, uint64_t generation, uint64_t taken_ns)
+{
+    watch->generation = generation;
+    watch->kept = 0;
+    memset(watch->slots, 0, sizeof(watch->slots));
+    memset(watch->clocks, 0, sizeof(watch->clocks));
+    sim_ledger_back(watch->ledger, taken_ns);
+}
+
 static void hear_restore(struct sim_watch *watch, const uint64_t *fields)
 {
     uint64_t generation = fields[RESTORE_GENERATION];
@@ -175,10 +185,18 @@ static void hear_restore(struct sim_watch *watch, const uint64_t *fields)
         sim_break(watch->world, "the job goes back to a cut that nobody was told to take");
         return;
     }
-    watch->generation = generation;
-    memset(watch->slots, 0, sizeof(watch->slots));
-    memset(watch->clocks, 0, sizeof(watch->clocks));
-    sim_ledger_back(watch->ledger, cut->at_ns);
+    begin_generation(watch, generation, cut->at_ns);
+}
+
+/*
+ * A coordinator that comes back with nothing, to servers that have nothing, begins anew: where
+ * nothing outlives a process, and no cut was kept.
+ */
+static bool may_begin_anew(const struct sim_watch *watch)
+{
+    const struct sim_plan *plan = watch->ledger->plan;
+    return plan->durable && plan->durability == PS_DURABILITY_MEMORY &&
+           watch->coordinates->n_lives > 1 && watch->kept == 0;
 }
 
 static void see_state(struct sim_watch *watch, struct ps_cursor cursor)
@@ -197,6 +215,8 @@ static void see_state(struct sim_watch *watch, struct ps_cursor cursor)
         } else if (number == STATE_RESTORE) {
             read_numbers(bytes, fields, PS_ARRAY_LEN(fields));
             hear_restore(watch, fields);
+        } else if (number == STATE_CUT_KEPT && generation == watch->generation) {
+            watch->kept = value;
         }
     }
 }
@@ -213,6 +233,10 @@ static void see_join(struct sim_watch *watch, const struct sim_reply *reply,
     }
     if (watch->generation == 0) {
         watch->generation = generation;
+    } else if (generation > watch->generation && may_begin_anew(watch)) {
+        watch->n_anew++;
+        sim_trace(watch->world, NULL, "begins anew", "generation", generation, 0);
+        begin_generation(watch, generation, 0);
     } else if (generation > watch->generation) {
         sim_break(watch->world, "%s joined generation %" PRIu64 ", for which no server has loaded",
                   reply->caller->name, generation);

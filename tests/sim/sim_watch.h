@@ -10,6 +10,7 @@
  */
 #include "sim/sim_ledger.h"
 #include "sim/sim_net.h"
+#include "sim/sim_server.h"
 
 #define SIM_WATCH_KEPT  32u /* Replies remembered per slot and per server. */
 #define SIM_WATCH_SLOTS 64u
@@ -43,9 +44,12 @@ struct sim_watch {
     struct sim_heights slots[SIM_WATCH_SLOTS];
     struct sim_heights clocks[SIM_NODES_MAX]; /* Per server. */
     uint64_t n_replies;
+    const struct sim_server *coordinates; /* The coordinator's process. */
+    uint64_t kept;                        /* Cut that servers of the generation know as kept. */
+    uint32_t n_anew;                      /* The cluster began anew, with nothing. */
 };
 
-/** Begin to listen. */
+/** Begin to listen. `coordinates` is set after that. */
 void sim_watch_start(struct sim_watch *watch, struct sim_world *world, struct sim_net *net,
                      struct sim_ledger *ledger, uint32_t n_lanes);
 

@@ -53,6 +53,7 @@ struct outcome {
     uint32_t n_attempts; /* Schedules that it took. */
     uint64_t hash;
     uint64_t n_events;
+    uint32_t n_anew; /* The cluster lost its coordinator and all else, and began anew. */
 };
 
 static void tell(const struct sim *sim, const char *why, bool loud)
@@ -73,8 +74,8 @@ static struct outcome run_attempt(const struct sim_options *options, bool loud)
     sim_running = sim;
     sim_run(sim);
     const char *broken = sim_broken_promise(sim);
-    struct outcome outcome = {broken != NULL, sim_missed(sim), options->attempt + 1,
-                              sim->world->trace_hash, sim->world->n_events};
+    struct outcome outcome = {broken != NULL,         sim_missed(sim),      options->attempt + 1,
+                              sim->world->trace_hash, sim->world->n_events, sim->watch.n_anew};
     if (broken != NULL) {
         tell(sim, broken, loud);
     } else if (outcome.missed != NULL && options->attempt + 1 == ATTEMPTS) {
@@ -125,14 +126,18 @@ static int wait_for(int pid)
 static int run_share(uint64_t first, uint64_t n, uint64_t stride)
 {
     uint64_t n_again = 0;
+    uint64_t n_anew = 0;
     for (uint64_t i = 0; i < n; i += stride) {
         struct outcome outcome = run_seed(first + i, PS_PLANT_NONE, true);
         if (outcome.broken) {
             return 1;
         }
         n_again += outcome.n_attempts > 1;
+        n_anew += outcome.n_anew > 0;
     }
-    (void)printf("sim: %" PRIu64 " seeds needed another schedule\n", n_again);
+    (void)printf("sim: %" PRIu64 " seeds needed another schedule, %" PRIu64
+                 " clusters began anew\n",
+                 n_again, n_anew);
     (void)fflush(stdout);
     return 0;
 }
