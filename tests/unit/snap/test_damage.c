@@ -81,6 +81,9 @@ START_TEST(every_bit_that_turns_is_found)
     uint32_t n_refused = 0;
     begin();
     ck_assert_uint_eq(read_newest(true), 2);
+    /* Nothing else is in it; the medium's paths have no slash in front. */
+    ck_assert_uint_eq(sim_medium_files(&machine.disk.medium, &SECOND[1], 0, NULL),
+                      PS_ARRAY_LEN(files));
     for (size_t f = 0; f < PS_ARRAY_LEN(files); f++) {
         struct sim_inode *inode = machine_file(&machine, files[f]);
         for (uint64_t at = 0; at < inode->n_bytes; at++) {
