@@ -7,7 +7,8 @@
  *   PS_TEST_SEED=17        only this seed
  *   PS_SIM_TRACE=1         print everything that happens (2: and the log of the code under test)
  *   PS_SIM_STEP=3          only each third seed: from 3 on the plans of which nobody comes back
- *   PS_SIM_PLANTS=1        a table of planted bugs, the rare ones too; -1: not found
+ *   PS_SIM_PLANTS=1        a table of planted bugs, the rare ones too; -1: not found. Or one's name
+ *   PS_SIM_PLANT_SEEDS=200 within so many
  *   PS_SIM_SURVEY=1        do not stop at the first broken seed, print a line for each
  */
 #include <inttypes.h>
@@ -194,7 +195,7 @@ START_TEST(the_same_seed_is_the_same_run_bit_for_bit)
 END_TEST
 
 #ifdef PS_PLANT
-/* The number of seeds after which the plant was found; 200 and more: it was not. */
+/* The number of seeds after which the plant was found; `n`: it was not. As a status: below 256. */
 static int hunt(uint64_t first, uint64_t n, uint64_t plant)
 {
     for (uint64_t i = 0; i < n; i++) {
@@ -232,20 +233,34 @@ static const struct {
     {PS_PLANT_EPOCH_KEPT, "epoch-kept", true},
 };
 
+/* As hunt(), for more seeds. */
+static uint64_t hunt_long(uint64_t n_seeds, uint64_t plant)
+{
+    for (uint64_t at = 0; at < n_seeds; at += PLANT_SEEDS) {
+        uint64_t n = n_seeds - at < PLANT_SEEDS ? n_seeds - at : PLANT_SEEDS;
+        uint64_t found = (uint64_t)wait_for(in_child(hunt, test_seed() + at, n, plant));
+        if (found != n) {
+            return at + found;
+        }
+    }
+    return n_seeds;
+}
+
 START_TEST(a_planted_bug_is_found)
 {
-    if (plants[_i].rare && getenv("PS_SIM_PLANTS") == NULL) {
+    const char *asked = getenv("PS_SIM_PLANTS");
+    const char *name = plants[_i].name;
+    if (asked == NULL ? plants[_i].rare : strcmp(asked, "1") != 0 && strcmp(asked, name) != 0) {
         return;
     }
-    uint64_t plant = (uint64_t)plants[_i].plant;
-    int n = wait_for(in_child(hunt, test_seed(), PLANT_SEEDS, plant));
-    if (getenv("PS_SIM_PLANTS") != NULL) { /* A table of them all. */
-        (void)printf("%-24s %d\n", plants[_i].name, n == (int)PLANT_SEEDS ? -1 : n + 1);
+    uint64_t n_seeds = test_count("PS_SIM_PLANT_SEEDS", PLANT_SEEDS);
+    uint64_t n = hunt_long(n_seeds, (uint64_t)plants[_i].plant);
+    if (asked != NULL) { /* A table of them all. */
+        (void)printf("%-24s %" PRId64 "\n", name, n == n_seeds ? -1 : (int64_t)n + 1);
         return;
     }
-    ck_assert_msg(n < (int)PLANT_SEEDS, "'%s' was not found in %u seeds", plants[_i].name,
-                  PLANT_SEEDS);
-    (void)printf("sim: planted '%s' was found by seed number %d\n", plants[_i].name, n + 1);
+    ck_assert_msg(n < n_seeds, "'%s' was not found in %" PRIu64 " seeds", name, n_seeds);
+    (void)printf("sim: planted '%s' was found by seed number %" PRIu64 "\n", name, n + 1);
 }
 END_TEST
 #else
