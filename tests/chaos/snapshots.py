@@ -5,12 +5,14 @@
            numbers that sum to 0 do
   replay   psctl replay makes the same tables from the log, bit for bit, up to a snapshot
   restore  a snapshot of two servers on 1, 2, 3, 5 servers: everything is there
+  older    the newest snapshot of a killed server has rotted: the one before and the log have it all
   back     a server without a log is killed: the whole job goes back to the last snapshot
 """
 
 import argparse
 import collections
 import functools
+import glob
 import json
 import os
 import shutil
@@ -272,6 +274,81 @@ def by_hand(seed, keep=False, durability="log"):
         return cluster.judge(), cluster.faults
 
 
+BULK = 1 << 14  # Floats of a push: some dozens fill a segment of the log.
+SETTLED_S = 0.5 * chaos.SLOW
+
+
+def rot(path):
+    """A byte in the middle of a file has changed."""
+    with open(path, "r+b") as f:
+        f.seek(os.path.getsize(path) // 2)
+        byte = f.read(1)[0]
+        f.seek(-1, os.SEEK_CUR)
+        f.write(bytes([byte ^ 0x10]))
+
+
+def older(seed, keep=False, durability="log", flags=()):
+    """The log reaches back to the oldest snapshot that is kept, whatever befalls the newer ones."""
+    chaos.needs("snapshot-dir")
+    rng = chaos.rng_of(seed, "older")
+    flags = ["--durability", durability, "--snapshot-every", "0", "--snapshot-keep", 2,
+             "--log-bytes", "8MiB", *flags]  # A segment is a quarter.
+    with chaos.Cluster(2, flags, keep=keep) as cluster:  # Each has its own folder of snapshots.
+        cluster.start()
+        victim = rng.choice(cluster.servers)
+        cluster.push(clients=1, depth=1, interval="5ms")
+        names = [take_behind_segments(cluster, victim) for _ in range(3)]
+        wait_trimmed(victim)
+        while names[-2:] != [os.path.basename(os.path.dirname(p)) for p in parts_of(victim)]:
+            names.append(take_behind_segments(cluster, victim))  # One by itself came between.
+            wait_trimmed(victim)
+        cluster.wait_acked(20)
+        victim.kill()
+        rot(os.path.join(parts_of(victim)[-1], "ledger.safetensors"))
+        cluster.faults["rot"] += 1
+        victim.start()
+        victim.wait_ready()
+        if not victim.process.said("snapshot.passed_over"):
+            raise chaos.Violation(f"{victim.process.name} has not seen the damage")
+        cluster.wait_acked(20)
+        return cluster.judge(), cluster.faults
+
+
+def segments_of(server):
+    return sorted(name for name in os.listdir(f"{server.data_dir}/log") if name.endswith(".log"))
+
+
+def take_behind_segments(cluster, server):
+    """The name of a snapshot; the server's log has grown by some segments before it."""
+    bulk = cluster.push(more=("--bulk", BULK))
+    for _ in range(2):
+        newest = segments_of(server)[-1]
+        chaos.wait_until(f"the log of server {server.index} grows by a segment",
+                         lambda: segments_of(server)[-1] > newest)
+    bulk.send(signal.SIGTERM)  # A log that hardly grows asks for no snapshot.
+    bulk.wait()
+    return take(cluster)[0]["name"]
+
+
+def wait_trimmed(server):
+    """Too old snapshots are gone, and so is the log that only they needed, a segment at a time."""
+    last = [None, time.monotonic()]
+
+    def settled():
+        names = (len(parts_of(server)), *segments_of(server))
+        if names != last[0] or names[0] != 2:
+            last[:] = names, time.monotonic()
+        return time.monotonic() - last[1] > SETTLED_S
+
+    chaos.wait_until(f"server {server.index} has removed what is too old", settled)
+
+
+def parts_of(server):
+    """Folders of its parts, oldest first. Its number among servers need not be ours."""
+    return sorted(os.path.dirname(path) for path in
+                  glob.glob(f"{server.data_dir}/snapshots/*/server-*/PART"))
+
+
 def generation_of(cluster):
     status, stdout, _ = cluster.ctl("status", "--json", "--timeout", "10s")
     return json.loads(stdout) if status == 0 else {}
@@ -291,7 +368,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     chaos_main.add_flags(parser)
     parser.add_argument("--snapshots", type=int, default=100)
-    parser.add_argument("--only", help="many, replay, restore, back or by hand")
+    parser.add_argument("--only", help="many, replay, restore, older, back or by hand")
     options = parser.parse_args()
     chaos_main.enter(options)
     seed, keep = options.seed, options.keep
@@ -302,7 +379,8 @@ def main():
     rigs += [("replay", functools.partial(replay, seed, keep=keep))]
     rigs += [(f"restore on {n}", functools.partial(restore, seed, n, keep=keep))
              for n in (1, 2, 3, 5)]
-    rigs += [("back", functools.partial(back, seed, keep=keep)),
+    rigs += [("older", functools.partial(older, seed, keep=keep)),
+             ("back", functools.partial(back, seed, keep=keep)),
              ("by hand", functools.partial(by_hand, seed, keep=keep))]
     if options.only:
         rigs = [rig for rig in rigs if rig[0].startswith(options.only)]
