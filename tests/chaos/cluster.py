@@ -24,6 +24,7 @@ CTL = os.environ.get("PS_BIN_CTL", "build/bin/psctl")
 LEDGER = os.environ.get("PS_BIN_LEDGER", "build/tests/load/ps-ledger")
 PEEK = os.environ.get("PS_BIN_PEEK", "build/tests/load/ps-peek")
 
+PLANT = os.environ.get("PS_CHAOS_PLANT", "")  # Servers have this bug.
 SLOW = float(os.environ.get("PS_TEST_SLOW", "1"))
 # Waits end by an event; a busy machine may take its time.
 PATIENCE_S = 90 * SLOW
@@ -136,6 +137,8 @@ class Server:
         cluster = self.cluster
         args = [SERVER, "--listen", f"127.0.0.1:{self.port}", "--name", f"server-{self.index}",
                 "--silence", f"{SILENCE_S:.0f}s", "--data-dir", self.data_dir, *cluster.flags]
+        if PLANT:
+            args += ["--plant", PLANT]
         if self.index == 0:
             return [*args, "--servers", cluster.n_servers, *cluster.coordinator_flags]
         return [*args, "--coordinator", cluster.address]

@@ -14,6 +14,7 @@ import disks
 import kill
 import powercut
 import probe
+import snapshots
 
 BASES = (1000, 2000, 3000)
 SEEDS_MAX = 10
@@ -34,11 +35,17 @@ def workers(seed, plant):
     probe.at_worker(seed, "unticked", flags=("--plant", plant) if plant else ())
 
 
-# Planted bug -> (rig, function). What a rig of processes cannot see is the simulator's.
+def logs(seed, plant):
+    """The newest snapshot has rotted: the one before needs the log from there on."""
+    snapshots.older(seed, flags=("--plant", plant) if plant else ())
+
+
+# Planted bug -> (rig, function). What processes cannot show is found by others: plants.py.
 BUGS = {
     "ack-before-sync": ("powercut", power),
     "dedupe-off": ("probe", workers),
     "sessions-not-replayed": ("kill", kills),
+    "log-trimmed-early": ("snapshots", logs),
 }
 
 
