@@ -21,6 +21,8 @@ import kill
 N_ROWS = int(os.environ.get("PS_TEST_KILLS_ROWS", "1000"))
 RATE = 0.5
 N_WORKERS = 2
+# Met where pulls wait for the slowest.
+OF_GATE = ("gate.before_wait", "gate.wake")
 # Of ps-worker: the moments between a push and its tick.
 WORKER_PLACES = ("between-acks", "acked", "ticked", "unticked", "unticked-twice")
 
@@ -28,8 +30,9 @@ WORKER_PLACES = ("between-acks", "acked", "ticked", "unticked", "unticked-twice"
 class Job:
     """Workers on a cluster; those that were killed are followed by others."""
 
-    def __init__(self, cluster, n_rows=N_ROWS):
+    def __init__(self, cluster, n_rows=N_ROWS, flags=()):
         self.cluster = cluster
+        self.flags = flags
         self.n_rows = n_rows
         self.workers = []
         self.n_started = 0
@@ -42,7 +45,7 @@ class Job:
         self.n_started += 1
         args = [chaos.WORKER, "--coordinator", self.cluster.address, "--name", name, "--workers",
                 N_WORKERS, "--data", self.data, "--model", "linear", "--no-bias", "--optimizer",
-                "sgd", "--seed", 1, "--batch", 1, "--lr", RATE, "--epochs", 1, *more]
+                "sgd", "--seed", 1, "--batch", 1, "--lr", RATE, "--epochs", 1, *self.flags, *more]
         worker = chaos.Process(name, self.cluster.folder, args)
         self.cluster.ledgers.append(worker)  # To be ended with the cluster.
         self.workers.append(worker)
@@ -127,7 +130,7 @@ def at_server(seed, place, durability="log", keep=False):
             start(cluster)
         else:
             start(cluster, victim, failpoint)
-        job = Job(cluster)
+        job = Job(cluster, flags=("--consistency", "bsp") if place in OF_GATE else ())
         for _ in range(N_WORKERS):
             job.start_worker()
         if place in kill.AT_START:
@@ -212,7 +215,7 @@ def main():
              functools.partial(at_random, options.seed + i, **more))
             for i in range(options.random)]
     chosen = options.failpoints.split(",")
-    for place in kill.FAILPOINTS:
+    for place in (*kill.FAILPOINTS, *OF_GATE):
         if place in chosen or chosen == ["all"]:
             rigs.append((f"probe, server at {place}",
                          functools.partial(at_server, options.seed, place, **more)))

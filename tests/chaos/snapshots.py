@@ -243,18 +243,36 @@ def back(seed, keep=False):
         return cluster.judge(), cluster.faults
 
 
-def by_hand(seed, keep=False, durability="log"):
-    """psctl restore: the job goes back although nobody died."""
-    chaos.needs("snapshot-dir", "restore")
+def killed_on_the_way(cluster, victim):
+    """It comes by its failpoint, and is started again."""
+    chaos.wait_until(f"server {victim.index} comes by restore.mid",
+                     lambda: victim.process.status() is not None)
+    status = victim.gone()
+    if status != -signal.SIGKILL:
+        raise chaos.Violation(f"server {victim.index} ended with {status} at restore.mid")
+    cluster.faults["failpoint"] += 1
+    victim.start()
+    victim.wait_ready()
+
+
+def by_hand(seed, keep=False, durability="log", killed=None):
+    """psctl restore: the job goes back although nobody died; or server `killed` on the way."""
+    chaos.needs("snapshot-dir", "restore", *(("failpoint",) if killed is not None else ()))
     with shared(2, durability, keep) as cluster:
-        cluster.start()
+        for server in cluster.servers:
+            server.start(*(("--failpoint", "restore.mid") if server.index == killed else ()))
+        for server in cluster.servers:
+            server.wait_ready()
         cluster.push()
         cluster.wait_acked(100)
         said, cut = take(cluster)
         cluster.wait_acked(400)
         t0 = time.monotonic_ns()
-        status, _, stderr = cluster.ctl("restore", "--cut", said["name"], "--timeout", "60s")
-        if status != 0:
+        patience = "60s" if killed is None else "5s"
+        status, _, stderr = cluster.ctl("restore", "--cut", said["name"], "--timeout", patience)
+        if killed is not None:
+            killed_on_the_way(cluster, cluster.servers[killed])
+        elif status != 0:
             raise chaos.Violation(f"psctl restore ended with {status}: {stderr}")
         wait_running(cluster)
         cluster.ways_back.append(history.WayBack(cut, t0, time.monotonic_ns()))
@@ -382,6 +400,8 @@ def main():
     rigs += [("older", functools.partial(older, seed, keep=keep)),
              ("back", functools.partial(back, seed, keep=keep)),
              ("by hand", functools.partial(by_hand, seed, keep=keep))]
+    rigs += [(f"by hand, server {i} at restore.mid",
+              functools.partial(by_hand, seed, keep=keep, killed=i)) for i in (1, 0)]
     if options.only:
         rigs = [rig for rig in rigs if rig[0].startswith(options.only)]
     chaos_main.run_all(options, rigs)
