@@ -38,6 +38,10 @@ class CountsTest(unittest.TestCase):
         self.assertEqual(self.totals.acked, 9000)
         self.assertIsNone(self.totals.first_bad)
 
+    def test_the_simulator_counts_as_check_does(self):
+        self.totals.add("sim", 7, 0, "50%: Checks: 2, Failures: 1, Errors: 0\n")
+        self.assertEqual(self.totals.tests, {"passed": 1, "failed": 1})
+
     def test_the_first_seed_that_failed_is_told(self):
         self.totals.add("kill", 7, 0, said("3 kill", 5000))
         self.totals.add("powercut", 8, 1, said("3 cut", 5000, 0, 1))
