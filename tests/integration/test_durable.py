@@ -16,9 +16,10 @@ import tempfile
 import time
 import unittest
 
+import lasting
 import ps_test
+from lasting import Cluster
 
-PEEK = os.environ.get("PS_BIN_PEEK", "build/tests/load/ps-peek")
 PLANT = os.environ.get("PS_TEST_PLANT") == "1"
 RATE = 0.5
 WEIGHTS = {1: 0.5, 2: 0.75, 3: 0.875}
@@ -28,81 +29,11 @@ PROBE = ("--model", "linear", "--no-bias", "--optimizer", "sgd", "--lr", RATE, "
          "--seed", 1)
 
 
-def write_rows(path, n):
-    with open(path, "w", encoding="ascii") as f:
-        f.writelines(f"1 {i}:1\n" for i in range(1, n + 1))
-    return path
-
-
-class Cluster:
-    """Servers with a data directory each, which can be killed and started again."""
-
-    def __init__(self, case, n=2, *args, first=()):
-        self.case = case
-        self.n = n
-        self.args = args
-        self.first = first  # What only the coordinator is told.
-        self.folder = tempfile.mkdtemp(dir=case.folder)
-        self.port = ps_test.free_port()
-        self.address = f"127.0.0.1:{self.port}"
-        self.servers = [None] * n
-        for i in range(n):
-            self.begin(i)
-
-    def data_dir(self, i):
-        return f"{self.folder}/server-{i}"
-
-    def begin(self, i, *args, under=()):
-        """Start server i, whatever it was before; another port each time but for the first."""
-        where = (("--listen", self.address, "--servers", self.n) if i == 0 else
-                 ("--listen", "127.0.0.1:0", "--coordinator", self.address))
-        self.servers[i] = self.case.start(*where, "--name", f"server-{i}", "--data-dir",
-                                          self.data_dir(i), *self.args,
-                                          *(self.first if i == 0 else ()), *args,
-                                          program=ps_test.SERVER, under=under)
-        self.servers[i].wait_line(r"ready address=(\S+)", stdout=True)
-        return self.servers[i]
-
-    def kill(self, i):
-        self.servers[i].process.kill()
-        self.servers[i].process.wait()
-
-    def restart(self, i, *args):
-        self.kill(i)
-        return self.begin(i, *args)
-
-    def ask(self):
-        status, stdout, stderr = ps_test.run("status", "--json", "--coordinator", self.address,
-                                             "--timeout", "30s", program=ps_test.CTL)
-        self.case.assertEqual(status, 0, stderr)
-        return json.loads(stdout)
-
-    def weights(self, n, table="linear.weight"):
-        status, stdout, stderr = ps_test.run("--coordinator", self.address, "--table", table,
-                                             "--keys", n, program=PEEK)
-        self.case.assertEqual(status, 0, stderr)
-        return [float(line.split()[1]) for line in stdout.splitlines()]
-
-    def worker(self, name, data, *args, workers=1):
-        return self.case.start("--coordinator", self.address, "--name", name, "--workers", workers,
-                               "--data", data, *args, program=ps_test.WORKER)
-
-    def wait_units(self, n):
-        """Until so many units are done."""
-        def done():
-            return sum(m.get("units", 0) for m in self.ask()["members"]) >= n
-        ps_test.wait_until(f"{n} units are done", done, 60)
-
-    def end(self):
-        for server in self.servers:
-            server.end()
-
-
-class Durable(ps_test.Case):
+class Durable(lasting.Case):
     ROWS = 20
 
     def probe(self, n=N_ROWS):
-        return write_rows(f"{tempfile.mkdtemp(dir=self.folder)}/rows.libsvm", n)
+        return lasting.write_rows(f"{tempfile.mkdtemp(dir=self.folder)}/rows.libsvm", n)
 
     def check_exact(self, cluster, rows, epochs):
         ps_test.wait_until("the job is done", lambda: cluster.ask()["job"] == "done", 30)
@@ -114,10 +45,6 @@ class Durable(ps_test.Case):
     def train(self, cluster, data, *args, workers=2, epochs=EPOCHS):
         return [cluster.worker(f"w{i}", data, *PROBE, "--epochs", epochs, *args, workers=workers)
                 for i in range(workers)]
-
-    def wait_ends(self, workers):
-        for worker in workers:
-            self.assertEqual(worker.wait(120), 0, worker.text())
 
     # ---- Restarts --------------------------------------------------------------------------
 
@@ -155,12 +82,6 @@ class Durable(ps_test.Case):
 
     # ---- Snapshots -------------------------------------------------------------------------
 
-    def snapshot(self, cluster, *args):
-        status, stdout, stderr = ps_test.run("snapshot", "--coordinator", cluster.address, *args,
-                                             program=ps_test.CTL)
-        self.assertEqual(status, 0, stderr)
-        return stdout
-
     def test_a_server_goes_on_from_its_snapshot_and_the_log_behind_it(self):
         cluster = Cluster(self, 2)
         workers = self.train(cluster, self.probe())
@@ -174,19 +95,6 @@ class Durable(ps_test.Case):
             cluster.restart(victim)
         self.check_exact(cluster, N_ROWS, EPOCHS)
         cluster.end()
-
-    def export(self, cluster):
-        """{file: its bytes} of the live tables."""
-        folder = tempfile.mkdtemp(dir=self.folder)
-        status, stdout, stderr = ps_test.run("export", "--coordinator", cluster.address,
-                                             "--output", folder, program=ps_test.CTL)
-        self.assertEqual(status, 0, stderr)
-        files = {}
-        for name in os.listdir(folder):
-            with open(f"{folder}/{name}", "rb") as f:
-                files[name] = f.read()
-        self.assertGreater(len(files), 1)
-        return files
 
     def test_a_log_that_is_long_is_cut_short_behind_a_snapshot(self):
         cluster = Cluster(self, 2, "--log-bytes", "1MiB", "--snapshot-dir",
@@ -366,9 +274,6 @@ class Durable(ps_test.Case):
         """One worker, so that the same steps come in the same order, on one cluster or two."""
         return cluster.worker("w", data, "--model", "fm", "--regress", "--rank", 8, "--batch", 1,
                               "--optimizer", rule, "--epochs", epochs, "--seed", 7)
-
-    def wait_done(self, cluster):
-        ps_test.wait_until("the job is done", lambda: cluster.ask()["job"] == "done", 60)
 
     def test_tables_are_equal_to_the_bit_on_any_number_of_servers(self):
         snapshots = tempfile.mkdtemp(dir=self.folder)
