@@ -276,19 +276,17 @@ static void run_tidy(struct ps_mail *mail)
     ps_exec_post(server->options.exec, &tidying->done);
 }
 
-static void tidy(struct ps_server *server, uint64_t cut, bool alone)
+static void tidy(struct ps_server *server, uint64_t generation, uint64_t cut, bool alone)
 {
     struct server_tidying *tidying = &server->lasting.tidying;
     if (tidying->busy || server->lasting.writer == NULL) {
         return; /* The next one does for both. */
     }
-    struct ps_attend_view view;
-    ps_attend_view(server->attend, &view);
     *tidying = (struct server_tidying){.busy = true,
                                        .mail = {.run = run_tidy},
                                        .done = {.run = run_tidied},
                                        .server = server,
-                                       .generation = view.generation,
+                                       .generation = generation,
                                        .cut = cut,
                                        .alone = alone};
     ps_exec_post(server->options.snap_exec, &tidying->mail);
@@ -307,7 +305,11 @@ void server_cut_kept(struct ps_server *server, uint64_t number)
     if (last->wal != NULL && lsn > 0) {
         ps_wal_trim(last->wal, lsn);
     }
-    tidy(server, number, false);
+}
+
+void server_cut_oldest(struct ps_server *server, uint64_t generation, uint64_t number)
+{
+    tidy(server, generation, number, false);
 }
 
 void server_cut_gave_up(struct ps_server *server, uint64_t number)
@@ -317,7 +319,9 @@ void server_cut_gave_up(struct ps_server *server, uint64_t number)
         server_cut_call_off(server);
         server->lasting.cutting.next = next;
     }
-    tidy(server, number, true); /* Behind the writer, if it is at it. */
+    struct ps_attend_view view;
+    ps_attend_view(server->attend, &view);
+    tidy(server, view.generation, number, true); /* Behind the writer, if it is at it. */
 }
 
 bool server_cut_wanted(struct ps_server *server)

@@ -129,6 +129,11 @@ static void kept(struct ps_lasting *lasting, uint64_t number)
     server_cut_kept(server_of(lasting), number);
 }
 
+static void oldest(struct ps_lasting *lasting, uint64_t generation, uint64_t number)
+{
+    server_cut_oldest(server_of(lasting), generation, number);
+}
+
 static bool wants_cut(struct ps_lasting *lasting)
 {
     return server_cut_wanted(server_of(lasting));
@@ -140,6 +145,7 @@ static const struct ps_lasting_ops ops = {.joined = joined,
                                           .cut = cut,
                                           .gave_up = gave_up,
                                           .kept = kept,
+                                          .oldest = oldest,
                                           .wants_cut = wants_cut};
 
 /* ---- The directory -------------------------------------------------------------------------- */

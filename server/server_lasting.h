@@ -145,6 +145,7 @@ enum ps_lasting_when server_cut(struct ps_server *server, uint64_t number, struc
 /** Part `cut` of ours covers all records below `lsn`. */
 void server_cut_note_base(struct ps_server *server, uint64_t cut, uint64_t lsn);
 void server_cut_kept(struct ps_server *server, uint64_t number);
+void server_cut_oldest(struct ps_server *server, uint64_t generation, uint64_t number);
 
 /** This one will never be complete: what is written of it goes. */
 void server_cut_gave_up(struct ps_server *server, uint64_t number);

@@ -223,6 +223,7 @@ struct coord_told coord_told_now(const struct ps_coord *coord, uint32_t member)
         now.closed_below = core->close.decided ? core->close.step + 1 : 0;
         now.cut = ps_coord_cut_order(&core->cut);
         now.kept = coord->kept;
+        now.oldest = coord->kept != 0 ? coord->known[0]->cut : 0;
     }
     return now;
 }
@@ -241,7 +242,7 @@ bool coord_told_news(const struct ps_coord *coord, uint32_t member, const struct
            old->consistency != now->consistency || old->closed_below != now->closed_below ||
            old->lease != now->lease || old->job != now->job || old->fenced != now->fenced ||
            old->generation != now->generation || old->hold != now->hold || old->cut != now->cut ||
-           old->kept != now->kept || old->loads != now->loads ||
+           old->kept != now->kept || old->oldest != now->oldest || old->loads != now->loads ||
            (clock_matters && old->min_clock != now->min_clock);
 }
 
@@ -285,6 +286,10 @@ static void add_orders(struct ps_coord *coord, Ps__V1__AttendState *state,
 {
     state->hold = now->hold;
     state->cut_kept = now->kept;
+    if (now->oldest != 0) {
+        state->oldest_generation = coord->known[0]->generation;
+        state->oldest_cut = now->oldest;
+    }
     if (now->cut != 0) {
         ps__v1__cut_order__init(&coord->scratch.cut);
         coord->scratch.cut.cut = now->cut;

@@ -28,10 +28,11 @@ struct coord_told {
     uint64_t min_clock;
     uint64_t lease;
     uint64_t generation;
-    uint64_t hold; /* Workers. */
-    uint64_t cut;  /* Servers: to be taken, */
-    uint64_t kept; /*   and the oldest that is kept. */
-    bool loads;    /* A server that must load before it hears the rest. */
+    uint64_t hold;   /* Workers. */
+    uint64_t cut;    /* Servers: to be taken, */
+    uint64_t kept;   /*   the oldest of this generation that is kept, */
+    uint64_t oldest; /* and of any. */
+    bool loads;      /* A server that must load before it hears the rest. */
     int job;
     bool fenced;
 };

@@ -66,6 +66,7 @@ struct ps_attend {
     uint64_t cut_ordered; /* The latest, and */
     uint64_t cut_taken;
     uint64_t cut_kept;
+    uint64_t cut_oldest;
     uint64_t cut_given_up;
     struct ps_attend_written written;
     struct ps_timer stop_timer;

@@ -206,6 +206,10 @@ void ps_attend_take_cut(struct ps_attend *attend, const Ps__V1__AttendState *sta
         attend->cut_kept = state->cut_kept;
         lasting->ops->kept(lasting, state->cut_kept);
     }
+    if (lasting != NULL && state->oldest_cut > attend->cut_oldest) {
+        attend->cut_oldest = state->oldest_cut;
+        lasting->ops->oldest(lasting, state->oldest_generation, state->oldest_cut);
+    }
     if (lasting != NULL && state->cut_given_up > attend->cut_given_up) {
         attend->cut_given_up = state->cut_given_up;
         lasting->ops->gave_up(lasting, state->cut_given_up);

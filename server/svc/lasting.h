@@ -53,8 +53,10 @@ struct ps_lasting_ops {
     enum ps_lasting_when (*cut)(struct ps_lasting *lasting, uint64_t cut, struct ps_error *err);
     /** This cut will never be complete: what there is of our part is of no use. */
     void (*gave_up)(struct ps_lasting *lasting, uint64_t cut);
-    /** Older cuts than this one are not kept; log that it covers is needed no more. */
+    /** The oldest of this generation that is kept; log that it covers is needed no more. */
     void (*kept)(struct ps_lasting *lasting, uint64_t cut);
+    /** The oldest of all that are kept: of older ones our parts may go. */
+    void (*oldest)(struct ps_lasting *lasting, uint64_t generation, uint64_t cut);
     /** The log is long: a cut would let it be cut short. */
     bool (*wants_cut)(struct ps_lasting *lasting);
 };

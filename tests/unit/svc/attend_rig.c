@@ -31,6 +31,7 @@ uint32_t n_tables_logged;
 uint64_t restored_slots;
 uint64_t cut_ordered;
 uint64_t cut_kept;
+uint64_t oldest[2];
 uint64_t cut_given_up;
 
 /* The coordinator. */
@@ -198,6 +199,13 @@ static void last_kept(struct ps_lasting *lasting, uint64_t cut)
     cut_kept = cut;
 }
 
+static void last_oldest(struct ps_lasting *lasting, uint64_t generation, uint64_t cut)
+{
+    (void)lasting;
+    oldest[0] = generation;
+    oldest[1] = cut;
+}
+
 static bool last_wants_cut(struct ps_lasting *lasting)
 {
     (void)lasting;
@@ -210,6 +218,7 @@ static const struct ps_lasting_ops last_ops = {.joined = last_joined,
                                                .cut = last_cut,
                                                .gave_up = last_gave_up,
                                                .kept = last_kept,
+                                               .oldest = last_oldest,
                                                .wants_cut = last_wants_cut};
 static struct ps_lasting last = {.ops = &last_ops};
 

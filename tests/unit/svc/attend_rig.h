@@ -31,6 +31,7 @@ extern uint32_t n_tables_logged;
 extern uint64_t restored_slots;
 extern uint64_t cut_ordered;
 extern uint64_t cut_kept;
+extern uint64_t oldest[2]; /* Generation and cut. */
 extern uint64_t cut_given_up;
 extern Ps__V1__RestoreOrder *restore_order; /* Goes with say_all; NULL: none. */
 extern struct ps_stream *stream;

@@ -66,10 +66,14 @@ START_TEST(a_cut_is_ordered_once_and_what_became_of_it_is_said)
     order.cut = 4;
     state.cut = &order;
     state.cut_kept = 3;
+    state.oldest_generation = 2;
+    state.oldest_cut = 1;
     say(&state);
     say(&state);
     ck_assert_uint_eq(cut_ordered, 4);
     ck_assert_uint_eq(cut_kept, 3);
+    ck_assert_uint_eq(oldest[0], 2);
+    ck_assert_uint_eq(oldest[1], 1);
     ps_attend_cut_taken(attend, 4);
     struct ps_attend_written written = {.cut = 4, .n_bytes = 77};
     ps_attend_cut_written(attend, &written);
