@@ -56,17 +56,37 @@ static const struct ps_snap_part *own_part(const struct run *run, const struct p
     return NULL;
 }
 
-static enum ps_status open_named(struct run *run, const char *name, struct ps_snap **ret,
-                                 struct ps_error *err)
+/* All of it; where its MANIFEST lies with another server, this server's part. */
+static enum ps_status open_cut(const struct run *run, const struct ps_snap_place *place,
+                               const char *name, struct ps_snap **ret, struct ps_error *err)
 {
-    uint64_t generation = 0;
     uint64_t cut = 0;
-    if (!ps_snap_dir_parse(name, &generation, &cut)) {
+    struct ps_snap_own own = {.cluster = run->identity.cluster, .server = run->identity.index};
+    if (!ps_snap_dir_parse(name, &own.generation, &cut)) {
         return ps_fail(err, PS_ERR_INVALID,
                        "'%.64s' is no snapshot's name; they are called as in psctl snapshot --list",
                        name);
     }
-    enum ps_status status = ps_snap_open(&run->place, generation, cut, ret, err);
+    enum ps_status status = ps_snap_open(place, own.generation, cut, ret, err);
+    struct ps_snap *part = NULL;
+    struct ps_error why;
+    own.below = cut + 1;
+    if (status != PS_ERR_NOT_FOUND ||
+        ps_snap_open_part(place, &own, NULL, NULL, &part, &why) != PS_OK) {
+        return status;
+    }
+    if (ps_snap_part(part, 0)->cut != cut) { /* An older one. */
+        ps_snap_close(part);
+        return status;
+    }
+    *ret = part;
+    return PS_OK;
+}
+
+static enum ps_status open_named(struct run *run, const char *name, struct ps_snap **ret,
+                                 struct ps_error *err)
+{
+    enum ps_status status = open_cut(run, &run->place, name, ret, err);
     if (status == PS_OK && own_part(run, *ret) == NULL) {
         status = ps_fail(err, PS_ERR_NOT_FOUND, "snapshot %s has no part of server %u", name,
                          run->identity.index);
@@ -241,22 +261,17 @@ static enum ps_status see_generation(void *arg, uint64_t lsn, uint64_t generatio
     }
     const char *dirs[] = {dir, run->snap_dir};
     struct ps_snap_place place = {.disk = run->disk, .dirs = dirs, .n_dirs = 2};
-    uint64_t of = 0;
-    uint64_t number = 0;
     struct ps_snap *snap = NULL;
-    if (!ps_snap_dir_parse(cut, &of, &number)) {
-        return ps_fail(err, PS_ERR_CORRUPT, "record %" PRIu64 ": '%.64s' is no snapshot's name",
-                       lsn, cut);
+    status = open_cut(run, &place, cut, &snap, err);
+    if (status != PS_OK) {
+        return ps_wrap(err, status, "record %" PRIu64 ", where the job went back", lsn);
     }
-    status = ps_snap_open(&place, of, number, &snap, err);
-    if (status == PS_OK) {
-        replay_forget(run->replay);
-        for (uint32_t i = 0; i < PS_SLOTS; i++) {
-            run->replay->slots[i].position = 0;
-        }
-        run->replay->generation = generation;
-        status = replay_load(run->replay, snap, err);
+    replay_forget(run->replay);
+    for (uint32_t i = 0; i < PS_SLOTS; i++) {
+        run->replay->slots[i].position = 0;
     }
+    run->replay->generation = generation;
+    status = replay_load(run->replay, snap, err);
     ps_snap_close(snap);
     return status;
 }
