@@ -22,6 +22,13 @@ def write_rows(path, n):
     return path
 
 
+def write_pairs(path, n):
+    """Row i has the features i and i + 1, so a factorisation machine has factors to learn."""
+    with open(path, "w", encoding="ascii") as f:
+        f.writelines(f"{i % 7 / 3:.3f} {i}:1 {i + 1}:1\n" for i in range(1, n + 1))
+    return path
+
+
 # ---- Sets -----------------------------------------------------------------------------------
 
 

@@ -137,7 +137,7 @@ class Failure(ps_test.Case):
         self.assertEqual(report["sessions_lost"], 0)
 
     def test_a_worker_stopped_for_longer_than_the_silence_is_dropped_and_joins_anew(self):
-        running, pids = self.start_run(*LONG, servers=1, workers=3)
+        running, pids = self.start_run(*LONG, "--staleness", 2, servers=1, workers=4)
         address = running.wait_line(r"server 0 is process \d+ at (\S+)").group(1)
 
         def described():
