@@ -35,13 +35,16 @@ def parts(folder):
 
 
 def blocks(tensors):
-    """All numbers of a dense table's blocks, in their order, state left out."""
+    """{number: its numbers} of a dense table's blocks, state left out."""
     found = {}
-    for name, (_, numbers) in tensors.items():
-        match = re.fullmatch(r"block\.(\d+)", name)
-        if match:
-            found[int(match.group(1))] = numbers
-    return [x for block in sorted(found) for x in found[block]]
+    for lists in slots(tensors).values():
+        numbers = list(lists["weights"][1])
+        heads = list(lists["blocks"][1])
+        for number, n_elems in zip(heads[0::4], heads[1::4]):
+            assert number not in found, f"block {number} is there twice"
+            found[number], numbers = numbers[:n_elems], numbers[n_elems:]
+        assert numbers == [], "more weights than the blocks have"
+    return found
 
 
 def slots(tensors):

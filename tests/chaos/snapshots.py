@@ -86,10 +86,15 @@ def read_rows(folders, table, state_per_elem):
 
 
 def read_dense(folders, table):
-    numbers = []
+    found = {}
     for folder in folders:
-        numbers += safetensors.blocks(safetensors.read(f"{folder}/{table}.safetensors"))
-    return numbers
+        blocks = safetensors.blocks(safetensors.read(f"{folder}/{table}.safetensors"))
+        if found.keys() & blocks.keys():
+            raise chaos.Violation(f"{folder}: a block of {table} is in two parts")
+        found.update(blocks)
+    if not found:
+        raise chaos.Violation(f"{table} has no block in any part")
+    return [x for number in sorted(found) for x in found[number]]
 
 
 def final_lines(folders, t):
