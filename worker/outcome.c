@@ -149,19 +149,40 @@ static void report_job(const struct ps_cluster *cluster, struct ps_report *repor
     report->sessions_lost = cluster->sessions_lost;
 }
 
-/* Servers in the order in which they joined. */
+static bool has_ended(const struct ps_member *member)
+{
+    return strcmp(member->state, "left") == 0 || strcmp(member->state, "dead") == 0;
+}
+
+/* Where the server is that came back as this member, else `n`. Those at work may share a name. */
+static size_t server_entry(const struct ps_member *const *latest, size_t n,
+                           const struct ps_member *member)
+{
+    size_t i = 0;
+    while (i < n && !(has_ended(latest[i]) && strcmp(latest[i]->name, member->name) == 0)) {
+        i++;
+    }
+    return i;
+}
+
+/* Servers in the order in which they joined first. What they hold is what the latest one says. */
 static void report_servers(const struct ps_cluster *cluster, struct ps_outcome_lists *lists,
                            struct ps_report *report)
 {
+    const struct ps_member *latest[PS_SERVERS_MAX];
     size_t n = 0;
     report->bytes_copied = 0;
     for (size_t i = 0; i < cluster->n_members && n < PS_SERVERS_MAX; i++) {
         const struct ps_member *member = &cluster->members[i];
         if (strcmp(member->kind, "server") == 0) {
-            lists->served[n] = member->bytes_pulled;
-            lists->memory[n] = member->memory_bytes;
+            size_t entry = server_entry(latest, n, member);
+            if (entry == n) {
+                lists->served[n++] = 0;
+            }
+            latest[entry] = member;
+            lists->served[entry] += member->bytes_pulled;
+            lists->memory[entry] = member->memory_bytes;
             report->bytes_copied += member->bytes_copied;
-            n++;
         }
     }
     report->bytes_served_per_server = (struct ps_report_list){lists->served, n};

@@ -83,6 +83,7 @@ class Resume(ps_test.Case):
         self.check_exact(second)
         second.wait_line("this job is done already")
         self.assertNotIn("worker 1 is process", second.text())
+        self.assertEqual(len(second.report()["memory_bytes_per_server"]), 2)  # Not as many runs.
         with open(f"{self.place}/model/model.safetensors", "rb") as f:
             self.assertEqual(f.read(), model)  # The seed in its notes, too.
 
