@@ -29,7 +29,7 @@ SETS = {
                "--epochs", EPOCHS),
 }
 BOUNDS = {"a9a": (0.848, 0.326), "images": (0.850, 0.42)}  # What whole sets reach.
-NEAR = 0.03  # Of small sets: from run to run accuracy and loss differ by a third of it.
+NEAR = ps_test.either(0.03, 0.08)  # Several workers: runs differ by a third of it.
 
 
 def pending(pid, number):
