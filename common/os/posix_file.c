@@ -24,7 +24,8 @@
 struct posix_file {
     struct ps_disk_file base;
     int fd;
-    char path[]; /* For messages. */
+    bool pass_by; /* Writes go past the page cache where they can. */
+    char path[];  /* For messages. */
 };
 
 static struct posix_file *posix_of(struct ps_disk_file *file)
@@ -49,7 +50,7 @@ enum ps_status ps_posix_failed(struct ps_error *err, int error, const char *path
 
 /* As many slices as one call takes, less the `n_done` bytes of the first; @return how many. */
 static int vector_of(const struct ps_slice *slices, size_t n_slices, size_t n_done,
-                     struct iovec vector[SLICES_AT_ONCE])
+                     struct iovec *vector)
 {
     int n = 0;
     for (size_t i = 0; i < n_slices && n < (int)SLICES_AT_ONCE; i++) {
@@ -65,12 +66,65 @@ static int vector_of(const struct ps_slice *slices, size_t n_slices, size_t n_do
     return n;
 }
 
+static bool set_direct(const struct posix_file *file, bool on)
+{
+    int flags = fcntl(file->fd, F_GETFL);
+    return flags >= 0 && fcntl(file->fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
+}
+
+/*
+ * Write the whole pages that the slice begins with past the page cache. `*ret_n` of its bytes are
+ * written then; those behind, or all where it cannot be done, are for a plain write.
+ */
+static enum ps_status write_directly(struct posix_file *file, uint64_t at,
+                                     const struct ps_slice *slice, size_t *ret_n,
+                                     struct ps_error *err)
+{
+    size_t n_bytes = slice->n_bytes - slice->n_bytes % PS_DISK_ALIGN;
+    bool aligned = at % PS_DISK_ALIGN == 0 && (uintptr_t)slice->data % PS_DISK_ALIGN == 0;
+    int why = 0;
+    *ret_n = 0;
+    if (!aligned || n_bytes == 0) {
+        return PS_OK;
+    }
+    if (!set_direct(file, true)) {
+        file->pass_by = false; /* A file system without it. */
+        return PS_OK;
+    }
+    while (why == 0 && *ret_n < n_bytes && *ret_n % PS_DISK_ALIGN == 0) {
+        struct iovec vector;
+        (void)vector_of(slice, 1, *ret_n, &vector);
+        vector.iov_len = n_bytes - *ret_n;
+        ssize_t n = pwritev(file->fd, &vector, 1, (off_t)(at + *ret_n));
+        *ret_n += n < 0 ? 0 : (size_t)n;
+        why = n < 0 && errno != EINTR ? errno : 0;
+        if (n == 0) {
+            break; /* The plain write says why. */
+        }
+    }
+    if (!set_direct(file, false)) {
+        return ps_posix_failed(err, errno, file->path, "write through memory");
+    }
+    if (why == EINVAL) {
+        file->pass_by = false; /* A disk of larger pages. */
+        why = 0;
+    }
+    return why == 0 ? PS_OK : ps_posix_failed(err, why, file->path, "write");
+}
+
 static enum ps_status file_write(struct ps_disk_file *base, uint64_t at,
                                  const struct ps_slice *slices, size_t n_slices,
                                  struct ps_error *err)
 {
     struct posix_file *file = posix_of(base);
     size_t n_done = 0; /* Of the first slice. */
+    if (file->pass_by && n_slices == 1) {
+        enum ps_status status = write_directly(file, at, slices, &n_done, err);
+        if (status != PS_OK) {
+            return status;
+        }
+        at += n_done;
+    }
     while (n_slices > 0) {
         if (slices->n_bytes == n_done) {
             slices++;
@@ -175,6 +229,11 @@ static void file_forget(struct ps_disk_file *base)
     (void)posix_fadvise(posix_of(base)->fd, 0, 0, POSIX_FADV_DONTNEED);
 }
 
+static void file_pass_by(struct ps_disk_file *base)
+{
+    posix_of(base)->pass_by = true;
+}
+
 static void file_close(struct ps_disk_file *base)
 {
     struct posix_file *file = posix_of(base);
@@ -190,6 +249,7 @@ static const struct ps_disk_file_ops file_ops = {
     .truncate = file_truncate,
     .size = file_size,
     .forget = file_forget,
+    .pass_by = file_pass_by,
     .close = file_close,
 };
 

@@ -16,7 +16,8 @@
 #include "base/error.h"
 #include "base/slice.h"
 
-#define PS_DISK_NAME_BYTES_MAX 255u /* Of one name in a directory: what Linux takes. */
+#define PS_DISK_NAME_BYTES_MAX 255u           /* Of one name in a directory: what Linux takes. */
+#define PS_DISK_ALIGN          ((size_t)4096) /* A disk takes such pieces without a copy. */
 
 struct ps_disk;
 struct ps_disk_file;
@@ -92,6 +93,9 @@ struct ps_disk_file_ops {
     /** Synced content is read from the disk next time, not from memory: after a failed sync of a
      * process before, memory may hold what the disk does not. Best effort. */
     void (*forget)(struct ps_disk_file *file);
+    /** What is written from now on is not read soon, so it need not stay in memory. Whole multiples
+     * of PS_DISK_ALIGN, at such places in file and memory, then cost the least. Best effort. */
+    void (*pass_by)(struct ps_disk_file *file);
     void (*close)(struct ps_disk_file *file);
 };
 
@@ -206,6 +210,11 @@ PS_MUST_CHECK static inline enum ps_status ps_disk_file_size(struct ps_disk_file
 static inline void ps_disk_file_forget(struct ps_disk_file *file)
 {
     file->ops->forget(file);
+}
+
+static inline void ps_disk_file_pass_by(struct ps_disk_file *file)
+{
+    file->ops->pass_by(file);
 }
 
 /** NULL does nothing. What is not synced may be lost or not. */

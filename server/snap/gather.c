@@ -78,15 +78,12 @@ static enum ps_status other(struct gathering *g, uint32_t server, const char *na
 static enum ps_status fetch_file(struct gathering *g, uint32_t server, uint32_t number,
                                  const struct ps_snap_file *about, const char *temp)
 {
-    struct ps_snap_out out;
+    struct ps_snap_out out = {0};
     struct ps_snap_file written = {0};
     struct ps_gather_piece piece = piece_of(g, PS_GATHER_DATA, server);
     size_t n = 1;
     enum ps_status status =
         ps_snap_out_open(&out, g->gather->disk, g->gather->mem, temp, about->name, g->err);
-    if (status != PS_OK) {
-        return status;
-    }
     out.about.table = about->table;
     piece.number = number;
     while (status == PS_OK && piece.offset < about->n_bytes && n > 0) {
@@ -101,9 +98,8 @@ static enum ps_status fetch_file(struct gathering *g, uint32_t server, uint32_t 
     }
     if (status == PS_OK) {
         status = ps_snap_out_finish(&out, true, &written, g->err);
-    } else {
-        ps_snap_out_cancel(&out);
     }
+    ps_snap_out_cancel(&out);
     if (status == PS_OK &&
         (written.n_bytes != about->n_bytes || written.n_chunks != about->n_chunks ||
          (about->n_chunks > 0 && memcmp(written.chunks, about->chunks,

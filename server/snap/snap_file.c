@@ -28,22 +28,27 @@ enum ps_status ps_snap_out_open(struct ps_snap_out *out, struct ps_disk *disk, s
                                 const char *dir, const char *name, struct ps_error *err)
 {
     char path[PS_SNAP_PATH_BYTES];
-    *out = (struct ps_snap_out){.mem = mem};
+    *out = (struct ps_snap_out){.mem = mem, .memory = out->memory};
     int n = snprintf(out->about.name, sizeof(out->about.name), "%s", name);
     PS_ASSERT(n > 0 && (size_t)n < sizeof(out->about.name));
     enum ps_status status = ps_snap_path(dir, name, path, err);
     if (status != PS_OK) {
         return status;
     }
-    out->chunk = ps_mem_alloc(mem, PS_MEM_OTHER, PS_SNAP_CHUNK_BYTES);
-    if (out->chunk == NULL) {
+    if (out->memory == NULL) {
+        out->memory = ps_mem_alloc(mem, PS_MEM_OTHER, PS_SNAP_WRITE_BYTES + PS_DISK_ALIGN);
+    }
+    if (out->memory == NULL) {
         return ps_fail(err, PS_ERR_NOMEM, "no memory to write '%s'", path);
     }
+    size_t n_over = (uintptr_t)out->memory % PS_DISK_ALIGN;
+    out->room = (uint8_t *)out->memory + (PS_DISK_ALIGN - n_over);
     status = ps_disk_open(disk, path, PS_DISK_CREATE, &out->file, err);
     if (status != PS_OK) {
-        ps_snap_out_cancel(out);
+        return status;
     }
-    return status;
+    ps_disk_file_pass_by(out->file);
+    return PS_OK;
 }
 
 static enum ps_status note_sum(struct ps_snap_out *out, struct ps_checksum128 sum,
@@ -64,16 +69,21 @@ static enum ps_status note_sum(struct ps_snap_out *out, struct ps_checksum128 su
     return PS_OK;
 }
 
-static enum ps_status write_chunk(struct ps_snap_out *out, const uint8_t *data, size_t n_bytes,
-                                  struct ps_error *err)
+/* What is in the room, which begins where a chunk of the file does. */
+static enum ps_status write_room(struct ps_snap_out *out, struct ps_error *err)
 {
-    struct ps_slice slice = {.data = data, .n_bytes = n_bytes};
-    enum ps_status status = note_sum(out, ps_checksum128(data, n_bytes), err);
-    if (status == PS_OK) {
-        status = ps_disk_file_write(out->file, out->about.n_bytes, &slice, 1, err);
-        out->about.n_bytes += n_bytes;
-    }
+    struct ps_slice slice = {.data = out->room, .n_bytes = out->n_used};
+    enum ps_status status = ps_disk_file_write(out->file, out->about.n_bytes, &slice, 1, err);
+    out->about.n_bytes += out->n_used;
+    out->n_used = 0;
     return status;
+}
+
+/* The last chunk in the room, while it is near: it ends there or with the file. */
+static enum ps_status sum_chunk(struct ps_snap_out *out, struct ps_error *err)
+{
+    size_t first = (out->n_used - 1) / PS_SNAP_CHUNK_BYTES * PS_SNAP_CHUNK_BYTES;
+    return note_sum(out, ps_checksum128(out->room + first, out->n_used - first), err);
 }
 
 enum ps_status ps_snap_out_put(struct ps_snap_out *out, const void *data, size_t n_bytes,
@@ -82,33 +92,40 @@ enum ps_status ps_snap_out_put(struct ps_snap_out *out, const void *data, size_t
     const uint8_t *from = data;
     enum ps_status status = PS_OK;
     while (status == PS_OK && n_bytes > 0) {
-        if (out->n_used == 0 && n_bytes >= PS_SNAP_CHUNK_BYTES) {
-            status = write_chunk(out, from, PS_SNAP_CHUNK_BYTES, err); /* Not copied. */
-            from += PS_SNAP_CHUNK_BYTES;
-            n_bytes -= PS_SNAP_CHUNK_BYTES;
-            continue;
-        }
-        size_t n_room = PS_SNAP_CHUNK_BYTES - out->n_used;
+        size_t n_room = PS_SNAP_CHUNK_BYTES - out->n_used % PS_SNAP_CHUNK_BYTES;
         size_t n = n_bytes < n_room ? n_bytes : n_room;
-        memcpy(out->chunk + out->n_used, from, n);
+        memcpy(out->room + out->n_used, from, n);
         out->n_used += n;
         from += n;
         n_bytes -= n;
-        if (out->n_used == PS_SNAP_CHUNK_BYTES) {
-            status = write_chunk(out, out->chunk, out->n_used, err);
-            out->n_used = 0;
+        if (n == n_room) {
+            status = sum_chunk(out, err);
+        }
+        if (status == PS_OK && out->n_used == PS_SNAP_WRITE_BYTES) {
+            status = write_room(out, err);
         }
     }
     return status;
+}
+
+/* Its file is over; the memory stays. */
+static void close_file(struct ps_snap_out *out)
+{
+    ps_disk_file_close(out->file);
+    ps_mem_free(out->about.chunks);
+    out->file = NULL;
+    out->about.chunks = NULL;
 }
 
 enum ps_status ps_snap_out_finish(struct ps_snap_out *out, bool sync, struct ps_snap_file *ret,
                                   struct ps_error *err)
 {
     enum ps_status status = PS_OK;
-    if (out->n_used > 0) {
-        status = write_chunk(out, out->chunk, out->n_used, err);
-        out->n_used = 0;
+    if (out->n_used % PS_SNAP_CHUNK_BYTES > 0) {
+        status = sum_chunk(out, err);
+    }
+    if (status == PS_OK && out->n_used > 0) {
+        status = write_room(out, err);
     }
     if (status == PS_OK && sync) {
         status = ps_disk_file_sync(out->file, err);
@@ -117,18 +134,16 @@ enum ps_status ps_snap_out_finish(struct ps_snap_out *out, bool sync, struct ps_
         *ret = out->about;
         out->about.chunks = NULL;
     }
-    ps_snap_out_cancel(out);
+    close_file(out);
     return status;
 }
 
 void ps_snap_out_cancel(struct ps_snap_out *out)
 {
-    ps_disk_file_close(out->file);
-    ps_mem_free(out->about.chunks);
-    ps_mem_free(out->chunk);
-    out->file = NULL;
-    out->about.chunks = NULL;
-    out->chunk = NULL;
+    close_file(out);
+    ps_mem_free(out->memory);
+    out->memory = NULL;
+    out->room = NULL;
 }
 
 /* ---- Reading -------------------------------------------------------------------------------- */

@@ -13,7 +13,8 @@
 #include "port/disk.h"
 #include "snap/manifest.h"
 
-#define PS_SNAP_PATH_BYTES 4096u
+#define PS_SNAP_PATH_BYTES  4096u
+#define PS_SNAP_WRITE_BYTES ((size_t)4 * PS_SNAP_CHUNK_BYTES) /* A busy machine wakes us late. */
 
 /** "<a>/<b>" */
 PS_MUST_CHECK enum ps_status ps_snap_path(const char *a, const char *b,
@@ -26,13 +27,15 @@ struct ps_snap_out {
     struct ps_mem *mem;
     struct ps_snap_file about; /* Its name, size and sums so far. */
     uint32_t n_chunks_room;
-    uint8_t *chunk; /* [PS_SNAP_CHUNK_BYTES] */
-    size_t n_used;
+    void *memory;  /* That the bytes lie in. */
+    uint8_t *room; /* [PS_SNAP_WRITE_BYTES] Aligned, so that a disk can take it as it is. */
+    size_t n_used; /* Of it. */
 };
 
 /**
- * Make the file `name` in the folder `dir`. Of a table's file the caller sets `about.table`.
- * @return as ps_disk_open, PS_ERR_NOMEM; then there is nothing to close
+ * Make the file `name` in the folder `dir`; `out` is zeroed before the first, whose memory serves
+ * those after it. Of a table's file the caller sets `about.table`.
+ * @return as ps_disk_open, PS_ERR_NOMEM; then there is no file
  */
 PS_MUST_CHECK enum ps_status ps_snap_out_open(struct ps_snap_out *out, struct ps_disk *disk,
                                               struct ps_mem *mem, const char *dir, const char *name,
@@ -48,7 +51,7 @@ PS_MUST_CHECK enum ps_status ps_snap_out_put(struct ps_snap_out *out, const void
 PS_MUST_CHECK enum ps_status ps_snap_out_finish(struct ps_snap_out *out, bool sync,
                                                 struct ps_snap_file *ret, struct ps_error *err);
 
-/** Instead of finish, and after it harmless. */
+/** After the last file, and instead of finish: all is given back. Zeroed: does nothing. */
 void ps_snap_out_cancel(struct ps_snap_out *out);
 
 /* ---- Reading -------------------------------------------------------------------------------- */

@@ -202,6 +202,11 @@ static void file_forget(struct ps_disk_file *base)
     (void)base;
 }
 
+static void file_pass_by(struct ps_disk_file *base)
+{
+    (void)base;
+}
+
 static void file_close(struct ps_disk_file *base)
 {
     open_of(base)->disk->n_open--;
@@ -216,6 +221,7 @@ static const struct ps_disk_file_ops file_ops = {
     .truncate = file_truncate,
     .size = file_size,
     .forget = file_forget,
+    .pass_by = file_pass_by,
     .close = file_close,
 };
 

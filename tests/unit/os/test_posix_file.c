@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -71,6 +72,75 @@ START_TEST(many_slices_are_one_write_and_come_back)
     ps_disk_file_forget(file);
     ck_assert_int_eq(ps_disk_file_read(file, n_bytes + 5, back, 1, &n_read, &err), PS_OK);
     ck_assert_uint_eq(n_read, 0);
+    ps_disk_file_close(file);
+    remove_folder();
+}
+END_TEST
+
+enum {
+    PASS_BYTES = 5 * PS_DISK_ALIGN + 777
+};
+
+/* `n` bytes of `from` at `at`; a model keeps what must be there. */
+static void put(struct ps_disk_file *file, uint8_t *model, uint64_t at, const uint8_t *from,
+                size_t n)
+{
+    struct ps_slice slice = {.data = from, .n_bytes = n};
+    ck_assert_msg(ps_disk_file_write(file, at, &slice, 1, &err) == PS_OK, "%s", err.text);
+    memcpy(model + at, from, n);
+}
+
+START_TEST(what_passes_memory_by_is_there_whole_at_any_place_and_length)
+{
+    static const size_t places[] = {0, 1, PS_DISK_ALIGN - 1, PS_DISK_ALIGN, 2 * PS_DISK_ALIGN};
+    static const size_t lengths[] = {
+        0, 1, PS_DISK_ALIGN - 1, PS_DISK_ALIGN, PS_DISK_ALIGN + 1, 2 * PS_DISK_ALIGN, PASS_BYTES};
+    static _Alignas(PS_DISK_ALIGN) uint8_t bytes[PASS_BYTES + PS_DISK_ALIGN];
+    static uint8_t model[sizeof(bytes) + 2 * PS_DISK_ALIGN];
+    static uint8_t back[sizeof(model) + 1];
+    make_folder();
+    struct ps_disk_file *file = open_as(PS_DISK_CREATE, PS_OK);
+    ps_disk_file_pass_by(file);
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        bytes[i] = (uint8_t)(i * 31 + i / 251);
+    }
+    put(file, model, 0, bytes, sizeof(bytes));
+    uint64_t n_bytes = sizeof(bytes);
+    for (size_t round = 0; round < PS_ARRAY_LEN(places) * PS_ARRAY_LEN(lengths) * 2; round++) {
+        size_t place = places[round / 2 % PS_ARRAY_LEN(places)];
+        size_t n = lengths[round / 2 / PS_ARRAY_LEN(places)];
+        bytes[0]++; /* So that what was there before is told from it. */
+        bytes[n / 2]++;
+        put(file, model, place, bytes + round % 2, n);
+        n_bytes = place + n > n_bytes ? place + n : n_bytes;
+        size_t n_read = 0;
+        ck_assert_int_eq(ps_disk_file_read(file, 0, back, sizeof(back), &n_read, &err), PS_OK);
+        ck_assert_uint_eq(n_read, n_bytes);
+        ck_assert_mem_eq(back, model, n_bytes);
+    }
+    ck_assert_int_eq(ps_disk_file_sync(file, &err), PS_OK);
+    ps_disk_file_close(file);
+    remove_folder();
+}
+END_TEST
+
+START_TEST(a_file_without_room_refuses_what_passes_memory_by)
+{
+    static _Alignas(PS_DISK_ALIGN) uint8_t bytes[2 * PS_DISK_ALIGN];
+    struct ps_slice slice = {.data = bytes, .n_bytes = sizeof(bytes)};
+    struct rlimit before;
+    make_folder();
+    struct ps_disk_file *file = open_as(PS_DISK_CREATE, PS_OK);
+    ps_disk_file_pass_by(file);
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+    struct rlimit small = {.rlim_cur = 3 * PS_DISK_ALIGN, .rlim_max = before.rlim_max};
+    ck_assert(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+    ck_assert_int_eq(ps_disk_file_write(file, 0, &slice, 1, &err), PS_OK);
+    enum ps_status status = ps_disk_file_write(file, sizeof(bytes), &slice, 1, &err);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+    ck_assert_int_eq(status, PS_ERR_IO);
+    ck_assert_ptr_nonnull(strstr(err.text, "write: File too large"));
     ps_disk_file_close(file);
     remove_folder();
 }
@@ -192,6 +262,8 @@ Suite *suite_posix_file(void)
 {
     Suite *suite = suite_create("posix file");
     TCase *tcase = tcase_create("all");
+    tcase_add_test(tcase, what_passes_memory_by_is_there_whole_at_any_place_and_length);
+    tcase_add_test(tcase, a_file_without_room_refuses_what_passes_memory_by);
     tcase_add_test(tcase, many_slices_are_one_write_and_come_back);
     tcase_add_test(tcase, an_open_says_what_it_expects);
     tcase_add_test(tcase, a_full_disk_is_told_from_a_broken_one);
