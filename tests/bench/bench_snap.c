@@ -1,72 +1,111 @@
 /*
- * bench_snap.c — the rate at which a part of a snapshot is written, against that of plain writes of
- * the same bytes to the same disk, in turns: bench_snap FOLDER [MB]. Ratios of one run; no gate.
+ * bench_snap.c — the rate at which a part of a snapshot is written, against that of plain and of
+ * direct writes of the same bytes to the same disk, in turns: bench_snap FOLDER [MB]. Ratios of one
+ * run, and CPU; no gate.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "lib/test_main.h"
 #include "os/clock.h"
 #include "os/posix_disk.h"
 #include "unit/snap/rig.h"
 
-#define TURNS 3
+#define TURNS 5
 
-static double seconds_since(uint64_t ns)
+/* Seconds by the clock, and of this process's CPUs. */
+struct took {
+    double wall;
+    double cpu;
+};
+
+static struct took now(void)
 {
-    return (double)(ps_clock_ns() - ns) / 1e9;
+    struct timespec cpu;
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+    return (struct took){.wall = (double)ps_clock_ns() / 1e9,
+                         .cpu = (double)cpu.tv_sec + (double)cpu.tv_nsec / 1e9};
 }
 
-/* As dd conv=fdatasync does it. */
-static double write_plainly(const char *folder, uint64_t n_bytes)
+static struct took since(struct took began)
 {
+    struct took ended = now();
+    return (struct took){.wall = ended.wall - began.wall, .cpu = ended.cpu - began.cpu};
+}
+
+/* As dd conv=fdatasync does it; directly: with oflag=direct. */
+static struct took write_plainly(const char *folder, uint64_t n_bytes, bool directly)
+{
+    static _Alignas(PS_DISK_ALIGN) uint8_t chunk[PS_SNAP_CHUNK_BYTES];
     char path[512];
     struct ps_disk *disk = ps_posix_disk();
     struct ps_disk_file *file = NULL;
-    uint8_t *chunk = malloc(PS_SNAP_CHUNK_BYTES);
     struct ps_slice slice = {.data = chunk, .n_bytes = PS_SNAP_CHUNK_BYTES};
-    ck_assert_ptr_nonnull(chunk);
     memset(chunk, 0x5a, PS_SNAP_CHUNK_BYTES);
     (void)snprintf(path, sizeof(path), "%s/plain", folder);
-    uint64_t began = ps_clock_ns();
+    struct took began = now();
     ck_assert_int_eq(ps_disk_open(disk, path, PS_DISK_ANEW, &file, NULL), PS_OK);
+    if (directly) {
+        ps_disk_file_pass_by(file);
+    }
     for (uint64_t at = 0; at < n_bytes; at += PS_SNAP_CHUNK_BYTES) {
         ck_assert_int_eq(ps_disk_file_write(file, at, &slice, 1, NULL), PS_OK);
     }
     ck_assert_int_eq(ps_disk_file_sync(file, NULL), PS_OK);
     ps_disk_file_close(file);
-    double took = seconds_since(began);
+    struct took took = since(began);
     ck_assert_int_eq(ps_disk_remove(disk, path, NULL), PS_OK);
-    free(chunk);
     return took;
+}
+
+static int by_wall(const void *a, const void *b)
+{
+    double one = ((const struct took *)a)->wall;
+    double other = ((const struct took *)b)->wall;
+    return one < other ? -1 : one > other;
+}
+
+/* The one in the middle, by the clock. */
+static struct took middle(struct took took[TURNS])
+{
+    qsort(took, TURNS, sizeof(took[0]), by_wall);
+    return took[TURNS / 2];
 }
 
 static void measure(const char *what, const char *folder, const struct rig_size *size)
 {
     static struct rig rig;
-    double plain = 0.0;
-    double ours = 0.0;
+    struct took plain[TURNS];
+    struct took direct[TURNS];
+    struct took ours[TURNS];
     uint64_t n_bytes = 0;
     struct ps_error err;
     rig_init(&rig, ps_posix_disk(), size, 1);
     (void)snprintf(rig.dir, sizeof(rig.dir), "%s/snapshots", folder);
     enum ps_status status = rig_open(&rig, PS_SNAP_PLANT_NONE, &err);
     ck_assert_msg(status == PS_OK, "%s", err.text);
-    for (uint64_t turn = 1; turn <= TURNS; turn++) {
+    for (uint64_t turn = 0; turn < TURNS; turn++) {
         struct ps_snap_write write = {0};
-        uint64_t began = ps_clock_ns();
-        rig_write_part(&rig, turn, 0, 1, &write);
-        ours += seconds_since(began);
+        struct took began = now();
+        rig_write_part(&rig, turn + 1, 0, 1, &write);
+        ours[turn] = since(began);
         ck_assert_msg(write.err.status == PS_OK, "%s", write.err.text);
         n_bytes = write.n_bytes;
-        plain += write_plainly(folder, n_bytes);
+        plain[turn] = write_plainly(folder, n_bytes, false);
+        direct[turn] = write_plainly(folder, n_bytes, true);
         struct ps_cut_kept kept = {.n = 1};
         ck_assert_int_eq(ps_cut_keep(rig.keeper, &kept, &err), PS_OK);
     }
-    double mb = (double)n_bytes * TURNS / 1e6;
-    (void)printf("%-20s %6.0f MB a turn: snapshot %6.0f MB/s, plain writes %6.0f MB/s: %.2f\n",
-                 what, mb / TURNS, mb / ours, mb / plain, plain / ours);
+    double mb = (double)n_bytes / 1e6;
+    struct took a = middle(ours);
+    struct took b = middle(plain);
+    struct took c = middle(direct);
+    (void)printf("%-12s %5.0f MB: snapshot %5.0f MB/s, %.2f CPU s a GB; plain writes %5.0f (%.2f), "
+                 "CPU %.2f; direct ones %5.0f (%.2f), CPU %.2f\n",
+                 what, mb, mb / a.wall, 1e3 * a.cpu / mb, mb / b.wall, b.wall / a.wall,
+                 1e3 * b.cpu / mb, mb / c.wall, c.wall / a.wall, 1e3 * c.cpu / mb);
     rig_deinit(&rig);
 }
 
