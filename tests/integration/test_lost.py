@@ -49,7 +49,7 @@ class Lost(lasting.Case):
         cluster.kill(1)
         for worker in workers:
             said = worker.wait_line(r"server 1 \(\S+\) is unreachable since (\d+) s: retrying")
-            self.assertLess(int(said.group(1)), NAMED_S * ps_test.SLOW)
+            self.assertLess(int(said.group(1)), 3 * NAMED_S * ps_test.SLOW)  # On a busy machine.
 
     def check_lines(self, worker):
         """Said once, then at growing intervals."""
