@@ -77,7 +77,23 @@ def images_set(folder, n, n_test):
 # ---- Clusters -------------------------------------------------------------------------------
 
 
-class Cluster:
+class Asked:
+    """A cluster at `address` that the test `case` asks."""
+
+    def ask(self):
+        status, stdout, stderr = ps_test.run("status", "--json", "--coordinator", self.address,
+                                             "--timeout", "30s", program=ps_test.CTL)
+        self.case.assertEqual(status, 0, stderr)
+        return json.loads(stdout)
+
+    def weights(self, n, table="linear.weight"):
+        status, stdout, stderr = ps_test.run("--coordinator", self.address, "--table", table,
+                                             "--keys", n, program=PEEK)
+        self.case.assertEqual(status, 0, stderr)
+        return [float(line.split()[1]) for line in stdout.splitlines()]
+
+
+class Cluster(Asked):
     """Servers with a data directory each, which can be killed and started again."""
 
     def __init__(self, case, n=2, *args, first=()):
@@ -113,18 +129,6 @@ class Cluster:
     def restart(self, i, *args):
         self.kill(i)
         return self.begin(i, *args)
-
-    def ask(self):
-        status, stdout, stderr = ps_test.run("status", "--json", "--coordinator", self.address,
-                                             "--timeout", "30s", program=ps_test.CTL)
-        self.case.assertEqual(status, 0, stderr)
-        return json.loads(stdout)
-
-    def weights(self, n, table="linear.weight"):
-        status, stdout, stderr = ps_test.run("--coordinator", self.address, "--table", table,
-                                             "--keys", n, program=PEEK)
-        self.case.assertEqual(status, 0, stderr)
-        return [float(line.split()[1]) for line in stdout.splitlines()]
 
     def worker(self, name, data, *args, workers=1):
         return self.case.start("--coordinator", self.address, "--name", name, "--workers", workers,

@@ -27,9 +27,9 @@ import signal
 import tempfile
 import unittest
 
+import lasting
 import ps_test
 
-PEEK = os.environ.get("PS_BIN_PEEK", "build/tests/load/ps-peek")
 PLANT = os.environ.get("PS_TEST_PLANT") == "1"
 # The numbers of workers; with PS_TEST_MATRIX=1 all places are met with all of them.
 WORKERS = ps_test.numbers("PS_TEST_KILLS_WORKERS", ps_test.either("1,3,8,17", "1,3"))
@@ -60,7 +60,7 @@ def state_of(pid):
         return f.read().rsplit(")", 1)[1].split()[0]
 
 
-class Cluster:
+class Cluster(lasting.Asked):
     """Servers, and what they say of the job."""
 
     def __init__(self, case, *args, servers=2):
@@ -73,18 +73,6 @@ class Cluster:
         for _ in range(servers - 1):
             self.servers.append(case.start("--listen", "127.0.0.1:0", "--coordinator", self.address,
                                            *args, program=ps_test.SERVER))
-
-    def ask(self):
-        status, stdout, stderr = ps_test.run("status", "--json", "--coordinator", self.address,
-                                             "--timeout", "30s", program=ps_test.CTL)
-        self.case.assertEqual(status, 0, stderr)
-        return json.loads(stdout)
-
-    def weights(self, n, table="linear.weight"):
-        status, stdout, stderr = ps_test.run("--coordinator", self.address, "--table", table,
-                                             "--keys", n, program=PEEK)
-        self.case.assertEqual(status, 0, stderr)
-        return [float(line.split()[1]) for line in stdout.splitlines()]
 
     def end(self):
         for server in self.servers:

@@ -391,7 +391,8 @@ START_TEST(a_reader_learns_tables_and_pulls_without_a_clock)
 }
 END_TEST
 
-START_TEST(tables_that_others_defined_below_are_learnt_with_ones_own)
+/* A worker joins that knows no table; somebody else has made "small". */
+static void join_beside_small(void)
 {
     rig_stop(&rig);
     rig_init(&rig, 2, PS_CLIENT_WORKER);
@@ -400,6 +401,12 @@ START_TEST(tables_that_others_defined_below_are_learnt_with_ones_own)
     ps_session_join(rig.client, &op);
     (void)rig_wait(&rig, &count, 100);
     (void)fake_table(rig.cluster, "small", RIG_SMALL_N);
+}
+
+START_TEST(tables_that_others_defined_below_are_learnt_with_ones_own)
+{
+    uint32_t count;
+    join_beside_small();
     struct ps_table_def def = {
         .name = "big", .n_dims = 1, .shape = {RIG_BIG_N}, .optimizer = "sgd"};
     struct ps_define_table_op define = {.op = rig_op(&count), .def = &def};
@@ -417,13 +424,8 @@ END_TEST
 /* One that has just come back waits for its servers to say what they have. */
 START_TEST(a_table_that_is_made_and_not_described_yet_is_waited_for)
 {
-    rig_stop(&rig);
-    rig_init(&rig, 2, PS_CLIENT_WORKER);
     uint32_t count;
-    struct ps_op op = rig_op(&count);
-    ps_session_join(rig.client, &op);
-    (void)rig_wait(&rig, &count, 100);
-    (void)fake_table(rig.cluster, "small", RIG_SMALL_N);
+    join_beside_small();
     (void)fake_table(rig.cluster, "big", RIG_BIG_N);
     rig.cluster->n_undescribed = 2;
     struct ps_table_def def = {
