@@ -389,7 +389,7 @@ class Cases(ps_test.Case):
                 self.tables(model)
                 errors.append(report["test_rmse"] / deviation)
             self.assertLess(errors[0], 0.8)  # As it is preset: ten steps.
-            self.assertLess(errors[1], 0.1)
+            self.assertLess(errors[1], 0.2)  # Two workers, in any order: .07 to .12 were seen.
         stdout, _ = self.go("--in-process", "--data", data, "--model", "linear", "--test", data)
         self.assertRegex(stdout, r"test RMSE +\d")
         self.assertNotIn("nan", stdout)
@@ -533,9 +533,12 @@ class Cases(ps_test.Case):
                 with self.subTest(batch=batch, consistency=consistency):
                     args = ("--servers", 1, "--consistency", consistency, "--epochs", 1,
                             *PROBE[:-1], batch)
-                    report, stderr, many = self.fit(probes, "--workers", 8, *args, name="many")
+                    report, stderr, many = self.fit(probes, "--workers", 8, *args, name="many",
+                                                    env={"PS_RUN_LOG_LEVEL": "info"})
                     self.assert_exact(report, 1)
-                    idle = set(re.findall(r"at=(\S+) event=worker.idle why=.there were", stderr))
+                    idle = set(re.findall(
+                        r"at=(\S+) event=worker.idle why=.(?:there were|the job was over)",
+                        stderr))
                     self.assertGreaterEqual(len(idle), 5 if batch == 1 else 7, stderr)
                     _, _, alone = self.fit(probes, "--workers", 1, *args, name="alone")
                     self.assertEqual(self.tables(many), self.tables(alone))

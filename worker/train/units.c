@@ -72,8 +72,10 @@ enum ps_status ps_units_run(struct ps_units *units, enum ps_status (*step)(void 
 
 struct ps_train_result ps_units_end(const struct ps_units *units, enum ps_status status)
 {
-    if (status == PS_OK && !units->ever_lent && !units->late) {
-        ps_log(PS_LOG_WARN, "worker.idle", "why=\"there were no rows for this worker\"");
+    if (status == PS_OK && !units->ever_lent) {
+        ps_log(units->late ? PS_LOG_INFO : PS_LOG_WARN, "worker.idle", "why=\"%s\"",
+               units->late ? "the job was over before this worker came"
+                           : "there were no rows for this worker");
     }
     struct ps_view view;
     ps_client_view(units->client, &view);
