@@ -2,6 +2,7 @@
  * test_library.c — <ps/client.h> over a fake cluster, with both kinds of executors: a thread of
  * its own, and an inline one that the waiting thread pumps. Real time, but nothing waits for it.
  */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -470,14 +471,20 @@ static void *pull_until_canceled(void *arg)
     return NULL;
 }
 
+/* News wakes it, too: from then on that the client is to be closed it does not come back. */
+static _Atomic bool closes;
+static _Atomic bool has_left;
+
 static void *wait_until_canceled(void *arg)
 {
     struct worker *worker = arg;
     struct ps_view view = {0};
     do {
         ps_client_view(client, &view);
-    } while (ps_client_wait_change(client, &view, 600000));
+    } while (!atomic_load(&closes) && ps_client_wait_change(client, &view, 600000) &&
+             !atomic_load(&closes));
     worker->status = PS_ERR_CANCELED;
+    atomic_store(&has_left, true);
     return NULL;
 }
 
@@ -504,6 +511,10 @@ START_TEST(close_lets_everybody_out_first)
                          0);
     }
     while (n_inside() < 4 + 3) { /* A whole call counts its halves, too. */
+        sched_yield();
+    }
+    atomic_store(&closes, true);
+    while (n_inside() < 4 + 3 && !atomic_load(&has_left)) { /* It may be on its way in. */
         sched_yield();
     }
     ps_client_close(client);
