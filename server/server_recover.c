@@ -59,7 +59,8 @@ static enum ps_status note_slot(void *arg, uint64_t lsn, const struct ps_record 
                                 struct ps_error *err PS_UNUSED)
 {
     struct recovery *recovery = arg;
-    if (record->slot < PS_SLOTS && lsn >= recovery->server->lasting.identity.begin) {
+    bool counts = recovery->has_began || lsn >= recovery->server->lasting.identity.begin;
+    if (record->slot < PS_SLOTS && counts) {
         recovery->began.slots |= 1ull << record->slot;
     }
     return PS_OK;
