@@ -28,7 +28,7 @@ struct recovery {
     uint64_t began_ms;
     /* The generation, as the log says it; else, it may be cut off behind that, the identity. */
     uint64_t generation;
-    bool loaded;                     /* A snapshot is. */
+    bool loaded;                     /* A part of ours is. */
     bool has_began;                  /* It is in the log where it began: */
     uint64_t began_lsn;              /*   with this record, */
     struct ps_lasting_restore began; /*   and so. */
@@ -210,7 +210,6 @@ static enum ps_status load_beginning(struct recovery *recovery, struct ps_error 
     enum ps_status status = server_snap_open(server, &place, &recovery->began, &snap, err);
     if (status == PS_OK) {
         status = load(server, snap, recovery->began.slots, true, err);
-        recovery->loaded = true;
         recovery->from_lsn = recovery->began_lsn + 1;
     }
     ps_snap_close(snap);
