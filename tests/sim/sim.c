@@ -80,16 +80,20 @@ static void judge_end(struct sim *sim)
     }
 }
 
+static uint64_t quiet_ns(const struct sim *sim)
+{
+    return sim->plan.damage ? DAMAGED_NS : QUIET_NS;
+}
+
 static void run_quiet(struct sim *sim)
 {
-    uint64_t quiet_ns = sim->plan.damage ? DAMAGED_NS : QUIET_NS;
-    uint64_t until_ns = sim->world->now_ns + quiet_ns;
+    uint64_t until_ns = sim->world->now_ns + quiet_ns(sim);
     uint32_t n_acked = sim->ledger->n_acked;
     while (going_on(sim, until_ns) && !workers_gone(sim)) {
         step(sim);
         if (sim->ledger->n_acked > n_acked) { /* It may be slow, but goes on. */
             n_acked = sim->ledger->n_acked;
-            until_ns = sim->world->now_ns + quiet_ns;
+            until_ns = sim->world->now_ns + quiet_ns(sim);
         }
     }
     sim->end_ns = sim->world->now_ns;
@@ -99,7 +103,7 @@ static void run_quiet(struct sim *sim)
     if (!workers_gone(sim)) {
         sim_break(sim->world,
                   "nothing acknowledged for %" PRIu64 " s after the healing: %u of %u units",
-                  quiet_ns / SIM_S, sim->ledger->n_acked, sim->ledger->n_units);
+                  quiet_ns(sim) / SIM_S, sim->ledger->n_acked, sim->ledger->n_units);
     }
     judge_end(sim);
 }
@@ -114,8 +118,7 @@ static void run_last_look(struct sim *sim)
                                          .coordinates = &sim->servers[0],
                                          .last = true};
     sim_reader_start(&sim->last, &options, sim_node_create(sim->world, "last-look"));
-    uint64_t quiet_ns = sim->plan.damage ? DAMAGED_NS : QUIET_NS;
-    uint64_t until_ns = sim->world->now_ns + quiet_ns;
+    uint64_t until_ns = sim->world->now_ns + quiet_ns(sim);
     while (going_on(sim, until_ns) && !sim->last.gone) {
         step(sim);
     }
@@ -395,7 +398,7 @@ struct sim *sim_create(const struct sim_options *options)
     sim->world->verbose = options->verbose;
     sim->net = sim_net_create(sim->world);
     sim->ledger = sim_ledger_create(sim->world, &sim->plan);
-    sim_watch_start(&sim->watch, sim->world, sim->net, sim->ledger, sim->plan.n_lanes);
+    sim_watch_start(&sim->watch, sim->world, sim->net, sim->ledger);
     sim->watch.coordinates = &sim->servers[0];
     listen_to_failpoints(sim);
     start_servers(sim);

@@ -288,7 +288,7 @@ static void see(void *arg, const struct sim_reply *reply)
                   reply->caller->name, reply->method);
     }
     bool trains = strncmp(reply->caller->name, "worker", 6) == 0;
-    if (!read || (trains && watch->n_lanes > 1)) {
+    if (!read || (trains && watch->ledger->plan->n_lanes > 1)) {
         return; /* Who trains hears the clocks of the lanes that it read from. */
     }
     struct sim_heights *clocks = &watch->clocks[reply->server->number];
@@ -300,8 +300,8 @@ static void see(void *arg, const struct sim_reply *reply)
 }
 
 void sim_watch_start(struct sim_watch *watch, struct sim_world *world, struct sim_net *net,
-                     struct sim_ledger *ledger, uint32_t n_lanes)
+                     struct sim_ledger *ledger)
 {
-    *watch = (struct sim_watch){.world = world, .ledger = ledger, .n_lanes = n_lanes};
+    *watch = (struct sim_watch){.world = world, .ledger = ledger};
     sim_net_tap(net, see, watch);
 }

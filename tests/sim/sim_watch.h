@@ -36,7 +36,6 @@ struct sim_cut_heard {
 struct sim_watch {
     struct sim_world *world;
     struct sim_ledger *ledger;
-    uint32_t n_lanes;                  /* Of each server. */
     uint64_t generation;               /* The highest heard of. */
     uint64_t joined_as[SIM_NODES_MAX]; /* Generation in which that node's latest session joined. */
     struct sim_cut_heard cuts[SIM_WATCH_CUTS];
@@ -51,7 +50,7 @@ struct sim_watch {
 
 /** Begin to listen. `coordinates` is set after that. */
 void sim_watch_start(struct sim_watch *watch, struct sim_world *world, struct sim_net *net,
-                     struct sim_ledger *ledger, uint32_t n_lanes);
+                     struct sim_ledger *ledger);
 
 /** The node's session is of a generation that is over: what it does and hears is void. */
 bool sim_watch_void(const struct sim_watch *watch, const struct sim_node *node);
